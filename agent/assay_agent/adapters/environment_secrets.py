@@ -1,0 +1,58 @@
+"""Secrets from the environment or from a mounted directory: how a pod and a user's shell hand them over.
+
+The key `llm-api-key` is the variable `LLM_API_KEY` (a value `file://path` is read from that file), or the
+file `llm-api-key` in the directory `SECRETS_DIR`. Every project of the process sees the same secrets.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from assay_core.errors import ConfigError
+from assay_core.log import hide
+
+_KEY = re.compile(r"[a-z0-9][A-Za-z0-9_-]{0,63}")
+_BYTES = 1_000_000
+
+
+class EnvironmentSecrets:
+    """Implements the `SecretProvider` port over a mapping of variables."""
+
+    def __init__(self, environment: Mapping[str, str], *, directory: Path | None = None) -> None:
+        self._environment = environment
+        self._directory = directory
+
+    def get(self, *, project_id: str, key: str) -> str | None:  # noqa: ARG002 - the port names it
+        """The secret, made known to the log as one to hide; None when there is none."""
+        if not _KEY.fullmatch(key):
+            raise ConfigError(f"{key!r} is not the name of a secret")
+        value = self._find(key)
+        hide(value)
+        return value
+
+    def _find(self, key: str) -> str | None:
+        name = key.upper().replace("-", "_")
+        value = self._environment.get(name)
+        if value:
+            return _read(Path(value.removeprefix("file://")), name) if value.startswith("file://") else value
+        if self._directory is not None and (self._directory / key).is_file():
+            return _read(self._directory / key, key)
+        return None
+
+
+def _read(path: Path, name: str) -> str | None:
+    try:
+        with path.open(encoding="utf-8") as source:
+            return source.read(_BYTES).rstrip("\r\n") or None
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError(f"secret {name} names a file that cannot be read: {path}: {why}") from None
+
+
+def open_provider() -> EnvironmentSecrets:
+    """Entry point."""
+    directory = os.environ.get("SECRETS_DIR")
+    return EnvironmentSecrets(os.environ, directory=Path(directory) if directory else None)

@@ -1,0 +1,253 @@
+"""PostgreSQL as a warehouse: psycopg 3, every transaction read-only, timeouts on the server.
+
+Found by the entry point `postgres`. `settings.config`: `host`, `port`, `database`, `user`, `sslmode`, or `url` (without
+password); the password is `settings.secret`. `settings.datasets` are schemas, by default `public`. Invariant: the
+password stands in no error, log or `repr`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import QueuePool
+
+from assay_agent.adapters.sqlalchemy_warehouse import CatalogColumn, CatalogTable, SqlWarehouse, tidy
+from assay_agent.ports import Warehouse, WarehouseSettings
+from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
+
+CONNECT_TIMEOUT_S = 10
+CONNECTIONS = 8
+_GRACE_S = 5.0
+"""How much longer than the server's own timeout our timer waits, so that the server speaks first."""
+
+
+def open_warehouse(settings: WarehouseSettings) -> Warehouse:
+    """Connect once to prove credentials. Raises ConfigError (wrong password, database, host) or TransientError."""
+    schemas = tuple(settings.datasets) or ("public",)
+    target = _target(settings)
+    engine = sa.create_engine(
+        "postgresql+psycopg://",
+        creator=lambda: _connect(target, schemas),
+        poolclass=QueuePool,
+        pool_size=CONNECTIONS,
+        max_overflow=CONNECTIONS,
+        pool_pre_ping=True,
+    )
+    backend = _Postgres(_shown(target), schemas)
+    warehouse = SqlWarehouse(datasource_id=settings.datasource_id, engine=engine, backend=backend)
+    try:
+        warehouse.check()
+    except AssayError:
+        warehouse.close()
+        raise
+    return warehouse
+
+
+def _target(settings: WarehouseSettings) -> dict[str, Any]:
+    """Connection parameters as libpq names them."""
+    config = settings.config
+    parameters: dict[str, Any] = {}
+    if config.get("url"):
+        try:
+            url = sa.make_url(str(config["url"]))
+        except ArgumentError:
+            raise ConfigError("config.url is not a URL such as postgresql://user@host:5432/database") from None
+        parameters = {"host": url.host, "port": url.port, "dbname": url.database, "user": url.username}
+        parameters |= {key: value for key, value in url.query.items() if isinstance(value, str)}
+    names = {"host": "host", "port": "port", "database": "dbname", "user": "user", "sslmode": "sslmode"}
+    parameters |= {name: config[key] for key, name in names.items() if config.get(key) is not None}
+    if settings.secret:
+        parameters["password"] = settings.secret
+    if not parameters.get("dbname"):
+        raise ConfigError("a PostgreSQL source needs the name of a database")
+    return {key: value for key, value in parameters.items() if value is not None}
+
+
+def _shown(target: dict[str, Any]) -> str:
+    return f"{target.get('user', '')}@{target.get('host', 'localhost')}:{target.get('port', 5432)}/{target['dbname']}"
+
+
+def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connection[Any]:
+    defaults: dict[str, Any] = {
+        "connect_timeout": CONNECT_TIMEOUT_S,
+        "application_name": "assay",
+        "keepalives_idle": 60,
+        "options": "-c default_transaction_read_only=on -c timezone=UTC -c idle_in_transaction_session_timeout=15min",
+    }
+    connection = psycopg.connect(**(defaults | target))
+    try:
+        connection.read_only = True
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT set_config('search_path', %s, false)", [", ".join(f'"{s.replace(chr(34), chr(34) * 2)}"' for s in schemas)]
+            )
+        connection.commit()
+        for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
+            connection.adapters.register_loader(name, loader)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+class _Date(DateLoader):
+    """Dates Python cannot hold (infinity, before year 1, after 9999) stay text."""
+
+    def load(self, data: Any) -> date | str:  # type: ignore[override]  # wider on purpose
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return bytes(data).decode()
+
+
+class _Timestamp(TimestampLoader):
+    def load(self, data: Any) -> datetime | str:  # type: ignore[override]  # wider on purpose
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return bytes(data).decode()
+
+
+class _Timestamptz(TimestamptzLoader):
+    def load(self, data: Any) -> datetime | str:  # type: ignore[override]  # wider on purpose
+        try:
+            return super().load(data)
+        except psycopg.DataError:
+            return bytes(data).decode()
+
+
+class _Postgres:
+    """Catalogue, types and errors of PostgreSQL."""
+
+    dialect = "postgres"
+
+    def __init__(self, shown: str, schemas: tuple[str, ...]) -> None:
+        self._shown = shown
+        self.datasets = schemas
+        self._labels: dict[int, str] = {}
+
+    def version(self, connection: sa.Connection) -> str:
+        return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
+
+    def tables(self, connection: sa.Connection) -> Iterable[CatalogTable]:
+        """Tables of every kind, views, materialised views and foreign tables that the role may read."""
+        rows = connection.exec_driver_sql(
+            """
+            SELECT n.nspname, c.relname,
+                   (SELECT count(*) FROM pg_attribute a
+                    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+                   CASE WHEN c.relkind IN ('v', 'f') OR c.reltuples < 0 THEN NULL ELSE c.reltuples::bigint END,
+                   coalesce(obj_description(c.oid, 'pg_class'), '')
+            FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = ANY(%s) AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+              AND has_schema_privilege(n.oid, 'USAGE')
+              AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT'))
+            """,
+            (list(self.datasets),),
+        )
+        return [
+            CatalogTable(schema=schema, name=name, column_count=columns, row_count=count, comment=comment)
+            for schema, name, columns, count, comment in rows
+        ]
+
+    def columns(
+        self, connection: sa.Connection, tables: Sequence[tuple[str, str]]
+    ) -> Iterable[CatalogColumn]:
+        rows = connection.exec_driver_sql(
+            """
+            SELECT n.nspname, c.relname, a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+                   coalesce(a.attnum = ANY(i.indkey::int2[]), false), coalesce(col_description(c.oid, a.attnum), '')
+            FROM unnest(%s::text[], %s::text[]) AS wanted(schema_name, table_name)
+            JOIN pg_namespace n ON n.nspname = wanted.schema_name
+            JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = wanted.table_name
+            JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+            LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+            ORDER BY n.nspname, c.relname, a.attnum
+            """,
+            ([schema for schema, _ in tables], [name for _, name in tables]),
+        )
+        return [
+            CatalogColumn(
+                schema=schema,
+                table=table,
+                name=name,
+                type=label,
+                nullable=nullable,
+                primary_key=primary_key,
+                comment=comment,
+            )
+            for schema, table, name, label, nullable, primary_key, comment in rows
+        ]
+
+    def prepare(self, connection: sa.Connection, *, timeout_s: float) -> None:
+        connection.exec_driver_sql("SELECT set_config('statement_timeout', %s, true)", (str(int(timeout_s * 1000)),))
+
+    def cancel(self, connection: sa.Connection) -> None:
+        native: Any = connection.connection.dbapi_connection
+        if native is not None and not native.closed:
+            native.cancel_safe(timeout=_GRACE_S)
+
+    def close(self) -> None:
+        """Nothing is open besides the pool."""
+
+    def type_labels(self, description: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
+        del rows
+        return [str(getattr(entry, "type_display", entry[1])) for entry in description]
+
+    def translate(self, error: BaseException) -> AssayError | None:
+        if not isinstance(error, psycopg.Error):
+            return None
+        state = error.sqlstate or ""
+        text = _message(error)
+        if state == "57014":
+            return QueryError("the query was stopped by its timeout; read fewer rows or join less", kind="timeout")
+        if state in ("25006", "42501"):
+            return QueryError(text, kind="permission" if state == "42501" else "guard")
+        if state[:2] == "28" or state in ("3D000", "3F000") or _is_refused(text):
+            return ConfigError(f"{self._shown}: {_one_line(text)}")
+        if state[:2] in ("08", "57", "58") or state in ("53300", "40001", "40P01"):
+            return TransientError(f"{self._shown}: {_one_line(text)}", dependency="warehouse")
+        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and not state:
+            return TransientError(f"{self._shown} is not reachable: {_one_line(text)}", dependency="warehouse")
+        return None
+
+
+def _message(error: psycopg.Error) -> str:
+    """The server's words with detail and hint, without its echo of the statement."""
+    diagnosis = error.diag
+    if not diagnosis.message_primary:
+        return tidy(str(error))
+    lines = [diagnosis.message_primary]
+    if diagnosis.message_hint:
+        lines.append(f"Hint: {diagnosis.message_hint}")
+    return tidy("\n".join(lines))
+
+
+def _is_refused(text: str) -> bool:
+    """Failures while connecting carry no state; these words mean that a setting is wrong, not that time will help."""
+    lowered = text.lower()
+    return any(
+        words in lowered
+        for words in (
+            "password authentication failed",
+            "no password supplied",
+            "does not exist",
+            "no pg_hba.conf entry",
+            "could not translate host name",
+            "failed to resolve host",
+            "name or service not known",
+            "invalid connection option",
+            "invalid sslmode",
+            "does not support ssl",
+        )
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]

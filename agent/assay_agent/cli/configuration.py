@@ -1,0 +1,137 @@
+"""`assay.yaml` and SOURCE → a project document. Unknown keys are errors that name what is known."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from assay_agent.ports import SecretProvider
+from assay_agent.wiring import open_source
+from assay_core import clock
+from assay_core.errors import ConfigError
+from assay_core.model.project import Datasource, Project
+
+_CONFIG_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The project of this command, and the password that must not stand in it."""
+
+    project: Project
+    password: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretsWithPassword:
+    """The secrets of the environment, with the password of the source given on the command line."""
+
+    others: SecretProvider
+    password: str | None
+
+    def get(self, *, project_id: str, key: str) -> str | None:
+        if key == "warehouse-credentials" and self.password:
+            return self.password
+        return self.others.get(project_id=project_id, key=key)
+
+
+def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], None]) -> Chosen:
+    """The project that `--config` and SOURCE describe; SOURCE's data files are loaded on the way."""
+    document = read_config(arguments.config) if arguments.config else {}
+    if arguments.source is None:
+        if not document.get("datasources") and not document.get("warehouse"):
+            raise ConfigError(
+                "no source given: name a folder or glob of CSV, Parquet or JSON files, a DuckDB or SQLite file or a "
+                "database URL, or datasources in --config"
+            )
+        if "id" not in document:
+            raise ConfigError(f"{arguments.config}: id is missing; it names the project from run to run")
+        return Chosen(project=project_of(document), password=_password(arguments, source=""))
+    opened = open_source(
+        arguments.source,
+        home=arguments.home,
+        report=report,
+        secret=_password(arguments, source=arguments.source),
+    )
+    datasource = Datasource(
+        id=opened.settings.datasource_id,
+        provider=opened.settings.provider,
+        datasets=list(opened.settings.datasets),
+        config=dict(opened.settings.config),
+    )
+    named = {"id": opened.project_id, "name": opened.name, "description": opened.description}
+    return Chosen(
+        project=project_of({**named, **document, "datasources": [datasource.model_dump()]}),
+        password=opened.settings.secret,
+    )
+
+
+def _password(arguments: argparse.Namespace, *, source: str) -> str | None:
+    variable = arguments.source_env
+    if variable:
+        if not os.environ.get(variable):
+            raise ConfigError(f"--source-env names {variable}, which is not set in the environment")
+        return os.environ[variable]
+    return os.environ.get("PGPASSWORD") if source.startswith(("postgres", "redshift")) else None
+
+
+def project_of(document: Mapping[str, Any]) -> Project:
+    at = clock.now()
+    try:
+        return Project.model_validate(
+            {"created_at": at, "updated_at": at, "llm_config_version": 1, **document}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"project: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The document of an `assay.yaml`, its keys checked."""
+    try:
+        with path.open(encoding="utf-8") as source:
+            document = yaml.safe_load(source.read(_CONFIG_BYTES))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError(f"--config {path} cannot be read: {why}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--config {path} is not YAML: {' '.join(str(error).split())[:200]}") from error
+    if not isinstance(document, dict):
+        raise ConfigError(
+            f"--config {path} must be a mapping of project settings, such as `name:` and `llm:`"
+        )
+    unknown = unknown_key(Project, document)
+    if unknown:
+        raise ConfigError(f"--config {path}: {unknown}")
+    return document
+
+
+def unknown_key(model: type[BaseModel], document: Mapping[str, Any], *, at: str = "") -> str | None:
+    """The first key that the model does not know, told with those it does."""
+    for key, value in document.items():
+        field = model.model_fields.get(str(key))
+        if field is None:
+            return f"unknown key {at}{key}; known: {', '.join(sorted(model.model_fields))}"
+        nested = _model_in(field.annotation)
+        for item in value if isinstance(value, list) else [value]:
+            if nested is not None and isinstance(item, dict):
+                problem = unknown_key(nested, item, at=f"{at}{key}.")
+                if problem:
+                    return problem
+    return None
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    # A mapping from free keys to models is left to the model's own validation.
+    if getattr(annotation, "__origin__", None) is dict:
+        return None
+    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)

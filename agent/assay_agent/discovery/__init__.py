@@ -1,0 +1,1 @@
+"""The discovery run: `pipeline` is its table of contents, one module per phase."""

@@ -1,0 +1,1 @@
+"""Language models over the port: which model serves which layer, what each call cost, and reading replies."""

@@ -1,0 +1,60 @@
+"""The agent's environment, read once by the entry point. The rest of the agent receives values."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pydantic import Field
+
+from assay_agent.policy import Policy
+from assay_core.settings import Seconds, StoreSettings
+
+
+class AgentSettings(StoreSettings):
+    """Variables of the agent; names as the specification has them, ours with `ASSAY_`."""
+
+    assay_owner: str | None = None
+    assay_domain_packs: Path | None = None
+    """A folder with further packs."""
+    assay_warehouse_middleware: str = ""
+    """Names of warehouse middleware, comma separated, the first is the innermost."""
+    assay_termination_message: Path = Path("/dev/termination-log")
+    """Where the one-line outcome goes, if that file is there."""
+    assay_area_threads: int = Field(default=5, ge=1, le=32)
+    secret_provider: str = "environment"
+    embedding_provider: str = "minilm"
+    exploration_max_output_tokens: int = Field(default=4_096, ge=256, le=200_000)
+    analysis_min_output_tokens: int = Field(default=8_192, ge=256, le=200_000)
+    analysis_parse_max_retries: int = Field(default=1, ge=0, le=5)
+    recommendation_parse_max_retries: int = Field(default=1, ge=0, le=5)
+    warehouse_query_timeout: Seconds = 300.0
+    log_level: str = "info"
+
+    def policy(self) -> Policy:
+        """The default policy with what the environment changes."""
+        default = Policy()
+        output = self.exploration_max_output_tokens
+        return replace(
+            default,
+            query=replace(default.query, timeout_s=self.warehouse_query_timeout),
+            exploration=replace(
+                default.exploration,
+                output_tokens=output,
+                output_tokens_ceiling=max(output, default.exploration.output_tokens_ceiling),
+            ),
+            analysis=replace(
+                default.analysis,
+                output_tokens=self.analysis_min_output_tokens,
+                parse_retries=self.analysis_parse_max_retries,
+                threads=self.assay_area_threads,
+            ),
+            recommendation=replace(
+                default.recommendation, parse_retries=self.recommendation_parse_max_retries
+            ),
+            run=replace(default.run, max_duration_s=self.discovery_max_duration),
+            checkpoint=replace(default.checkpoint, retention_s=self.discovery_checkpoint_retention),
+        )
+
+    def middleware_names(self) -> tuple[str, ...]:
+        return tuple(name.strip() for name in self.assay_warehouse_middleware.split(",") if name.strip())

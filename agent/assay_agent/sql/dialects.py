@@ -1,0 +1,195 @@
+"""What the agent knows about each SQL dialect: a frozen table, one row per dialect.
+
+The guard reads the allow-lists and system names, repair reads the hints, adapters and prompts read the quoting. A
+further dialect is a further row here and lists in `functions`; no other module compares dialect names. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from assay_agent.sql import functions
+from assay_core.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """`name` is also sqlglot's name for it. All name sets are lower-case."""
+
+    name: str
+    title: str
+    functions: frozenset[str]
+    table_functions: frozenset[str]
+    system_schemas: frozenset[str]
+    system_prefixes: tuple[str, ...]
+    """An unqualified table name that starts so is the system's."""
+    system_values: frozenset[str]
+    """Words that read as a column and answer about the session when they are not quoted."""
+    files_as_tables: bool
+    """A table name may be taken for a file name."""
+    hints: tuple[str, ...]
+    """Common mistakes and what to write instead, for the repair prompt."""
+
+
+_WORD = re.compile(r"[a-z_][a-z0-9_]*")
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+
+# Words that need quotes as a name in at least one of the dialects.
+_RESERVED = frozenset(
+    """
+    all analyse analyze and any array as asc asof asymmetric at authorization between binary both by case cast check
+    collate collation column columns concurrently constraint create cross cube current current_catalog current_date
+    current_role current_schema current_time current_timestamp current_user default deferrable delete desc describe
+    distinct do drop else end escape except exclude exists false fetch filter first following for foreign freeze from
+    full generated glob grant group grouping having ilike in index initially inner insert intersect interval into is
+    isnull join key lambda last lateral leading left like limit localtime localtimestamp map match natural not notnull
+    null nulls of offset on only or order outer over overlaps partition percent pivot placing positional preceding
+    primary qualify range recursive references regexp replace returning right rollup row rows select semi session_user
+    set show similar some struct summarize symmetric system_user table tablesample temp temporary then ties to trailing
+    trigger true try_cast unbounded union unique unnest unpivot update user using values variadic verbose view virtual
+    when where window with within without
+    """.split()
+)
+
+DUCKDB = Dialect(
+    name="duckdb",
+    title="DuckDB",
+    functions=functions.DUCKDB,
+    table_functions=functions.TABLE_FUNCTIONS["duckdb"],
+    system_schemas=frozenset({"information_schema", "pg_catalog", "system", "temp"}),
+    system_prefixes=("duckdb_", "sqlite_master", "sqlite_schema", "sqlite_temp", "pragma_", "pg_"),
+    system_values=frozenset(),
+    files_as_tables=True,
+    hints=(
+        "A name that is not all lower-case letters, digits and underscores, or is a keyword, needs double quotes.",
+        "A text column must be cast before arithmetic or date functions: TRY_CAST(x AS DOUBLE), TRY_CAST(x AS DATE).",
+        "Dates: date_trunc('month', ts), date_diff('day', a, b), ts + INTERVAL 7 DAY, strftime(ts, '%Y-%m').",
+        "`/` divides as floating point; `//` is integer division.",
+        "Every selected column is in GROUP BY or inside an aggregate; GROUP BY ALL groups by the rest.",
+        "Window results are filtered in QUALIFY, aggregates in HAVING, neither in WHERE.",
+        "Percentiles: quantile_cont(x, 0.9) or median(x). Conditional counts: count(*) FILTER (WHERE …).",
+        "A table not found: use the exact `schema.table` of the catalogue. Files cannot be read.",
+    ),
+)
+
+SQLITE = Dialect(
+    name="sqlite",
+    title="SQLite",
+    functions=functions.SQLITE,
+    table_functions=functions.TABLE_FUNCTIONS["sqlite"],
+    system_schemas=frozenset({"temp", "information_schema"}),
+    system_prefixes=("sqlite_", "pragma_", "dbstat"),
+    system_values=frozenset(),
+    files_as_tables=False,
+    hints=(
+        "There is no DATE type: dates are text or numbers. Use strftime('%Y-%m', d), date(d, '+7 days'), julianday(a) - julianday(b).",
+        "There is no date_trunc, extract, interval, to_char, ILIKE, QUALIFY, median or percentile function here.",
+        "Integer divided by integer is an integer: multiply by 1.0 first.",
+        "`||` joins text; concat() may be missing. LIKE already ignores case for ASCII letters.",
+        "A window result must be filtered in an outer query.",
+        "Cast text before arithmetic: CAST(x AS REAL). Text that is no number casts to 0, so check it.",
+        "A name with spaces, capitals that matter, or a keyword needs double quotes; text needs single quotes.",
+        "Booleans are 0 and 1.",
+    ),
+)
+
+POSTGRES = Dialect(
+    name="postgres",
+    title="PostgreSQL",
+    functions=functions.POSTGRES,
+    table_functions=functions.TABLE_FUNCTIONS["postgres"],
+    system_schemas=frozenset({"information_schema", "pg_catalog", "pg_toast", "pg_temp"}),
+    system_prefixes=("pg_",),
+    system_values=frozenset(
+        {
+            "user",
+            "current_user",
+            "session_user",
+            "system_user",
+            "current_role",
+            "current_catalog",
+            "current_schema",
+        }
+    ),
+    files_as_tables=False,
+    hints=(
+        'Unquoted names are folded to lower case: a column created as "OrderId" must be written with the quotes.',
+        "round(x, n) needs numeric: round(x::numeric, 2).",
+        "Integer divided by integer is an integer: write x * 1.0 / y or cast; guard zero with NULLIF(y, 0).",
+        "Text must be cast before arithmetic or date functions: x::numeric, x::date, to_date(x, 'YYYY-MM-DD').",
+        "Dates: date_trunc('month', ts), ts + interval '7 days', a::date - b::date is a number of days, "
+        "extract(epoch from a - b) is seconds.",
+        "Every selected column is in GROUP BY or inside an aggregate.",
+        "There is no QUALIFY: filter a window result in an outer query. An alias of SELECT is not known in WHERE or HAVING.",
+        "Percentiles: percentile_cont(0.9) WITHIN GROUP (ORDER BY x). Conditional counts: count(*) FILTER (WHERE …).",
+        "There is no median, date_diff, strftime, IFNULL or IF: use percentile_cont, subtraction, to_char, COALESCE, CASE.",
+        "UNION branches need the same column types; cast them.",
+        "A table not found: qualify it with its schema as in the catalogue.",
+    ),
+)
+
+_DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SQLITE, POSTGRES)}
+
+
+def dialect_of(name: str) -> Dialect:
+    """The dialect named `name`; raises ConfigError naming those that are known."""
+    found = _DIALECTS.get(name)
+    if found is None:
+        raise ConfigError(f"SQL dialect {name!r} is not known; known: {', '.join(_DIALECTS)}")
+    return found
+
+
+def dialect_names() -> tuple[str, ...]:
+    return tuple(_DIALECTS)
+
+
+# ------------------------------------------------------------------------------------------------- references
+
+
+def make_ref(schema: str | None, table: str) -> str:
+    """The display name of a table; a part that holds a dot or a quote is quoted, so that it can be split again."""
+    parts = [part for part in (schema, table) if part is not None]
+    return ".".join(_quoted(part) if "." in part or '"' in part else part for part in parts)
+
+
+def split_ref(ref: str) -> tuple[str | None, str]:
+    """(schema, table) of a display name or of its quoted SQL form; the schema is None for a bare table name.
+
+    Of more than two parts the last two count: a leading catalogue name is dropped.
+    """
+    parts: list[str] = []
+    rest = ref.strip()
+    while rest:
+        quoted = _QUOTED.match(rest)
+        if quoted and rest[quoted.end() : quoted.end() + 1] in ("", "."):
+            parts.append(quoted.group(1).replace('""', '"'))
+            rest = rest[quoted.end() + 1 :]
+        else:
+            part, _, rest = rest.partition(".")
+            parts.append(part)
+    if not parts:
+        return None, ref
+    return (parts[-2] if len(parts) > 1 else None), parts[-1]
+
+
+def quote_name(name: str) -> str:
+    """A name as SQL, quoted only when it must be. Double quotes serve every dialect listed here."""
+    if _WORD.fullmatch(name) and name not in _RESERVED:
+        return name
+    return _quoted(name)
+
+
+def quote_ref(ref: str) -> str:
+    """A table's display name as SQL."""
+    schema, table = split_ref(ref)
+    return quote_name(table) if schema is None else f"{quote_name(schema)}.{quote_name(table)}"
+
+
+def sample_statement(ref: str, rows: int) -> str:
+    """A statement for the first rows of a table, as the source gives them."""
+    return f"SELECT * FROM {quote_ref(ref)} LIMIT {int(rows)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,186 @@
+"""Put a run together: project → datasources, models, embedder, pack → context. The one place that loads adapters.
+
+Called by the entry point after the run is claimed, and piecewise by `assay test-connection` and `assay estimate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import cast
+
+from assay_agent import plugins
+from assay_agent.adapters.nycflights import load_nycflights
+from assay_agent.adapters.sources import open_source
+from assay_agent.context import Deadline, Progress, RunContext, StopSignal
+from assay_agent.discovery.schema import datasources_of
+from assay_agent.llm.roles import RoleModels
+from assay_agent.packs import load_pack, selected_areas, templates
+from assay_agent.policy import Policy
+from assay_agent.ports import (
+    Embedder,
+    LanguageModel,
+    MiddlewareContext,
+    ModelSettings,
+    SecretProvider,
+    VectorIndex,
+    Warehouse,
+    WarehouseSettings,
+)
+from assay_agent.settings import AgentSettings
+from assay_core.errors import ConfigError
+from assay_core.model.project import Datasource, LLMConfig, Project
+from assay_core.model.run import DiscoveryRun
+from assay_core.store.client import Store
+from assay_core.store.fence import FencedRun
+
+__all__ = [
+    "RunOptions",
+    "Wiring",
+    "load_nycflights",
+    "open_embedder",
+    "open_models",
+    "open_secrets",
+    "open_source",
+    "open_warehouses",
+]
+
+_PASSWORD_KEYS = ("password", "passwd", "pwd", "secret", "token", "api_key", "private_key")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the command line decides."""
+
+    areas: tuple[str, ...]
+    max_steps: int
+    min_steps: int
+    resume: bool
+    require_index: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What the entry point holds before a run is put together."""
+
+    settings: AgentSettings
+    policy: Policy
+    store: Store
+    vectors: VectorIndex
+    secrets: SecretProvider
+    embedder: Embedder
+    progress: Progress
+    stop: StopSignal
+
+    def context(
+        self,
+        run: DiscoveryRun,
+        project: Project,
+        fenced: FencedRun,
+        options: RunOptions,
+        *,
+        resources: ExitStack,
+    ) -> RunContext:
+        """The context of a run; what must be closed is given to `resources`."""
+        pack = load_pack(project.domain, extra=self.settings.assay_domain_packs)
+        areas = selected_areas(pack, project, options.areas)
+        model = open_models(project, self.secrets)
+        warehouses = open_warehouses(project, self.secrets, middleware=self.settings.middleware_names())
+        for warehouse in warehouses.values():
+            resources.callback(warehouse.close)
+        return RunContext(
+            run=run,
+            project=project,
+            areas=areas,
+            templates=templates(pack, project),
+            attempt=fenced.fence.attempt,
+            max_steps=options.max_steps,
+            min_steps=options.min_steps,
+            resume=options.resume,
+            require_index=options.require_index,
+            fenced=fenced,
+            store=self.store,
+            vectors=self.vectors,
+            embedder=self.embedder,
+            model=model,
+            warehouses=warehouses,
+            policy=self.policy,
+            progress=self.progress,
+            stop=self.stop,
+            deadline=Deadline(limit_s=self.policy.run.max_duration_s),
+        )
+
+
+def open_secrets(settings: AgentSettings) -> SecretProvider:
+    return cast("SecretProvider", plugins.load("secret_providers", settings.secret_provider)())
+
+
+def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
+    configured = project.embedding.provider if project and project.embedding else ""
+    return cast("Embedder", plugins.load("embedders", configured or settings.embedding_provider)())
+
+
+def open_models(project: Project, secrets: SecretProvider) -> RoleModels:
+    """The project's model for every layer. Without any, the scout: the analyst that needs none."""
+    config = project.llm or LLMConfig(provider="scout", model="")
+    return RoleModels(_open_model(config, project, secrets))
+
+
+def _open_model(config: LLMConfig, project: Project, secrets: SecretProvider) -> LanguageModel:
+    factory = plugins.load("llms", config.provider)
+    settings = ModelSettings(
+        provider=config.provider,
+        model=config.model,
+        config=config.config,
+        secret=secrets.get(project_id=project.id, key="llm-api-key"),
+    )
+    return cast("LanguageModel", factory(settings))
+
+
+def open_warehouses(
+    project: Project, secrets: SecretProvider, *, middleware: Sequence[str] = ()
+) -> dict[str, Warehouse]:
+    """Every datasource of the project by id, wrapped by the named middleware, the first named innermost."""
+    opened: dict[str, Warehouse] = {}
+    try:
+        for source in datasources_of(project):
+            if source.id in opened:
+                raise ConfigError(f"datasources: the id {source.id!r} is used twice")
+            opened[source.id] = _wrapped(_open_warehouse(source, project, secrets), project, middleware)
+    except BaseException:
+        for warehouse in opened.values():
+            warehouse.close()
+        raise
+    return opened
+
+
+def _wrapped(warehouse: Warehouse, project: Project, middleware: Sequence[str]) -> Warehouse:
+    for name in middleware:
+        warehouse = plugins.load("warehouse_middleware", name)(
+            warehouse, MiddlewareContext(project_id=project.id)
+        )
+    return warehouse
+
+
+def _open_warehouse(source: Datasource, project: Project, secrets: SecretProvider) -> Warehouse:
+    _refuse_secrets(source.config, where=f"datasource {source.id}")
+    suffix = "" if source.id == "default" else f"-{source.id}"
+    secret = secrets.get(project_id=project.id, key=f"warehouse-credentials{suffix}")
+    settings = WarehouseSettings(
+        datasource_id=source.id,
+        provider=source.provider,
+        datasets=tuple(source.datasets),
+        config=source.config,
+        secret=secret,
+    )
+    return cast("Warehouse", plugins.load("warehouses", source.provider)(settings))
+
+
+def _refuse_secrets(config: Mapping[str, object], *, where: str) -> None:
+    """A secret in a document would be stored and shown; it comes by reference only."""
+    for key in config:
+        if key.lower() in _PASSWORD_KEYS:
+            raise ConfigError(
+                f"{where}: config.{key} would store a secret; give it as the secret warehouse-credentials"
+            )

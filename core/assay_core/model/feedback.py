@@ -1,0 +1,19 @@
+"""What a person said of an insight, a recommendation or a step."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from assay_core.model.document import Document
+
+
+class Feedback(Document):
+    id: str
+    project_id: str
+    discovery_id: str
+    target_type: Literal["insight", "recommendation", "exploration_step"]
+    target_id: str
+    rating: Literal["like", "dislike"]
+    comment: str = ""
+    created_at: datetime

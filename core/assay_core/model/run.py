@@ -1,0 +1,169 @@
+"""A discovery run: its document, its live feed, its lifecycle, and what an attempt leaves behind."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, NewType
+
+from pydantic import Field
+
+from assay_core.model.document import Document
+
+RunId = NewType("RunId", str)
+
+
+class RunStatus(StrEnum):
+    PENDING = "pending"
+    RUNNING = "running"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self in (RunStatus.COMPLETED, RunStatus.FAILED, RunStatus.CANCELLED)
+
+
+class StoredPhase(StrEnum):
+    """Phase names as documents carry them."""
+
+    INIT = "init"
+    SCHEMA_DISCOVERY = "schema_discovery"
+    EXPLORATION = "exploration"
+    ANALYSIS = "analysis"
+    VALIDATION = "validation"
+    RECOMMENDATIONS = "recommendations"
+    SAVING = "saving"
+    EMBED_INDEX = "embed_index"
+    COMPLETE = "complete"
+
+
+class RunLifecycleEvent(Document):
+    """One transition of a run; `llm_*` is set on the terminal event an agent writes."""
+
+    status: RunStatus
+    at: datetime
+    reason: str = ""
+    attempt: int = 1
+    llm_provider: str | None = None
+    llm_model: str | None = None
+
+
+class PhaseTiming(Document):
+    """How long one phase of the current attempt took."""
+
+    phase: str
+    duration_ms: int
+
+
+class ModelUsage(Document):
+    """Tokens and money by phase and model; `None` means the provider did not say."""
+
+    phase: str
+    model: str
+    calls: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+class RunOrigin(Document):
+    """Which cluster object a run belongs to; absent on local runs."""
+
+    cluster: str
+    namespace: str
+    name: str
+    uid: str
+
+
+class DiscoveryRun(Document):
+    """Live status of one run. Written by named transitions and by the fence, never replaced whole."""
+
+    id: str
+    project_id: str
+    status: RunStatus = RunStatus.PENDING
+    phase: str = StoredPhase.INIT
+    phase_detail: str = ""
+    progress: int = Field(default=0, ge=0, le=100)
+    started_at: datetime
+    updated_at: datetime
+    completed_at: datetime | None = None
+    error: str | None = None
+    total_queries: int = 0
+    successful_queries: int = 0
+    failed_queries: int = 0
+    insights_found: int = 0
+    attempt: int = 0
+    owner: str | None = None
+    last_resumed_at: datetime | None = None
+    last_checkpoint_step: int = 0
+    active_ms: int = 0
+    lifecycle: list[RunLifecycleEvent] = []
+    max_steps: int | None = None
+    min_steps: int | None = None
+    areas: list[str] = []
+    effort: str | None = None
+    discovery_id: str | None = None
+    schema_tokens: int | None = None
+    schema_table_count: int | None = None
+    schema_lookup_calls: int | None = None
+    schema_search_calls: int | None = None
+    phase_timings: list[PhaseTiming] = []
+    usage: list[ModelUsage] = []
+    origin: RunOrigin | None = None
+
+
+class StepType(StrEnum):
+    """Row types of the live feed: the union of both specification pages."""
+
+    QUERY = "query"
+    LOOKUP_SCHEMA = "lookup_schema"
+    SEARCH_TABLES = "search_tables"
+    COMPLETE = "complete"
+    COMPLETE_REJECTED = "complete_rejected"
+    INSIGHT = "insight"
+    ANALYSIS = "analysis"
+    VALIDATION = "validation"
+    RECOMMENDATION = "recommendation"
+    ERROR = "error"
+
+
+class RunStep(Document):
+    """One row of the live feed (collection `discovery_run_steps`), stamped with its attempt."""
+
+    run_id: str = ""
+    attempt: int = 1
+    phase: str
+    step_num: int = 0
+    timestamp: datetime
+    type: StepType
+    message: str = ""
+    llm_thinking: str | None = None
+    query: str | None = None
+    query_result: str | None = None
+    row_count: int | None = None
+    query_time_ms: int | None = None
+    query_fixed: bool | None = None
+    insight_name: str | None = None
+    insight_severity: str | None = None
+    error: str | None = None
+
+
+OutcomeClass = Literal[
+    "Completed", "Agent", "Config", "Infrastructure", "Limit", "OwnershipLost", "Interrupted"
+]
+
+
+class RunOutcome(Document):
+    """What one attempt left behind: the record for (attempt, owner) and the termination message, at most 2 KiB."""
+
+    run_id: str
+    attempt: int
+    owner: str
+    exit_code: int
+    class_: OutcomeClass = Field(alias="class")
+    reason: str
+    message: str = ""
+    resumable: bool = False
+    discovery_id: str | None = None
