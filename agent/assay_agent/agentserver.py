@@ -26,7 +26,7 @@ from assay_agent.policy import ExplorationPolicy
 from assay_agent.ports import SecretProvider
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, open_stores
-from assay_agent.wiring import RunOptions, Wiring, open_embedder, open_secrets
+from assay_agent.wiring import RunOptions, Wiring, open_embedder, open_secrets, policy_of
 from assay_core import log
 from assay_core.errors import (
     AllAreasFailed,
@@ -171,7 +171,7 @@ def run(argv: Sequence[str], *, given: Given | None = None) -> int:
         settings = given.settings or AgentSettings.load()
         if given.settings is None:
             log.configure(level="debug" if arguments.enable_debug_logs else settings.log_level, json=True)
-        options = run_options(arguments, settings.policy().exploration)
+        options = run_options(arguments, policy_of(settings).exploration)
     except ConfigError as error:
         sys.stderr.write(f"error: {error}\n")
         return 10
@@ -211,7 +211,7 @@ class _Attempt:
     def run(self, resources: ExitStack) -> int:
         stop = self.given.stop or StopSignal()
         so_far = SoFar()
-        with _signals(stop, grace_s=self.settings.policy().run.stop_grace_s):
+        with _signals(stop, grace_s=policy_of(self.settings).run.stop_grace_s):
             try:
                 verdict = self._work(stop, so_far, resources)
             except OwnershipLost as lost:
@@ -243,7 +243,7 @@ class _Attempt:
             )
         wiring = Wiring(
             settings=self.settings,
-            policy=self.settings.policy(),
+            policy=policy_of(self.settings),
             store=self.stores.store,
             vectors=self.stores.vectors,
             secrets=self.given.secrets or open_secrets(self.settings),
@@ -251,15 +251,15 @@ class _Attempt:
             progress=self.given.progress or SilentProgress(),
             stop=stop,
         )
-        self.ctx = ctx = wiring.context(self.claimed, project, self.fenced, self.options, resources=resources)
-        self.fenced.mark(
-            set={
-                "max_steps": self.options.max_steps,
-                "min_steps": self.options.min_steps,
-                "areas": list(self.options.areas),
-                "effort": self.arguments.effort,
-            }
-        )
+        asked = {
+            "max_steps": self.options.max_steps,
+            "min_steps": self.options.min_steps,
+            "areas": list(self.options.areas),
+            "effort": self.arguments.effort,
+        }
+        self.fenced.mark(set=asked)
+        run = self.claimed.model_copy(update=asked)
+        self.ctx = ctx = wiring.context(run, project, self.fenced, self.options, resources=resources)
         self.discovery = run_discovery(ctx, so_far)
         self._finish(RunStatus.COMPLETED, error=None)
         self.stores.store.checkpoints.delete_all(self.fenced)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field
 
-from assay_agent.policy import Policy
 from assay_core.settings import Seconds, StoreSettings
 
 
@@ -30,31 +28,6 @@ class AgentSettings(StoreSettings):
     recommendation_parse_max_retries: int = Field(default=1, ge=0, le=5)
     warehouse_query_timeout: Seconds = 300.0
     log_level: str = "info"
-
-    def policy(self) -> Policy:
-        """The default policy with what the environment changes."""
-        default = Policy()
-        output = self.exploration_max_output_tokens
-        return replace(
-            default,
-            query=replace(default.query, timeout_s=self.warehouse_query_timeout),
-            exploration=replace(
-                default.exploration,
-                output_tokens=output,
-                output_tokens_ceiling=max(output, default.exploration.output_tokens_ceiling),
-            ),
-            analysis=replace(
-                default.analysis,
-                output_tokens=self.analysis_min_output_tokens,
-                parse_retries=self.analysis_parse_max_retries,
-                threads=self.assay_area_threads,
-            ),
-            recommendation=replace(
-                default.recommendation, parse_retries=self.recommendation_parse_max_retries
-            ),
-            run=replace(default.run, max_duration_s=self.discovery_max_duration),
-            checkpoint=replace(default.checkpoint, retention_s=self.discovery_checkpoint_retention),
-        )
 
     def middleware_names(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self.assay_warehouse_middleware.split(",") if name.strip())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from assay_agent import plugins
@@ -44,6 +44,7 @@ __all__ = [
     "open_secrets",
     "open_source",
     "open_warehouses",
+    "policy_of",
 ]
 
 _PASSWORD_KEYS = ("password", "passwd", "pwd", "secret", "token", "api_key", "private_key")
@@ -110,6 +111,32 @@ class Wiring:
             stop=self.stop,
             deadline=Deadline(limit_s=self.policy.run.max_duration_s),
         )
+
+
+def policy_of(settings: AgentSettings) -> Policy:
+    """The default policy with what the environment changes."""
+    default = Policy()
+    output = settings.exploration_max_output_tokens
+    return replace(
+        default,
+        query=replace(default.query, timeout_s=settings.warehouse_query_timeout),
+        exploration=replace(
+            default.exploration,
+            output_tokens=output,
+            output_tokens_ceiling=max(output, default.exploration.output_tokens_ceiling),
+        ),
+        analysis=replace(
+            default.analysis,
+            output_tokens=settings.analysis_min_output_tokens,
+            parse_retries=settings.analysis_parse_max_retries,
+            threads=settings.assay_area_threads,
+        ),
+        recommendation=replace(
+            default.recommendation, parse_retries=settings.recommendation_parse_max_retries
+        ),
+        run=replace(default.run, max_duration_s=settings.discovery_max_duration),
+        checkpoint=replace(default.checkpoint, retention_s=settings.discovery_checkpoint_retention),
+    )
 
 
 def open_secrets(settings: AgentSettings) -> SecretProvider:

@@ -13,7 +13,7 @@ from assay_agent.policy import Policy
 from assay_agent.ports import CompletionRequest, Message
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import open_for_reading
-from assay_agent.wiring import open_embedder, open_models, open_secrets, open_warehouses
+from assay_agent.wiring import open_embedder, open_models, open_secrets, open_warehouses, policy_of
 from assay_core.errors import ConfigError
 
 _TOKENS_PER_TURN = 350
@@ -86,7 +86,7 @@ def estimate(arguments: argparse.Namespace) -> int:
         for warehouse in warehouses.values():
             warehouse.close()
     model = open_models(chosen.project, secrets)
-    tokens_in, tokens_out = expected_tokens(len(tables), arguments.max_steps, settings.policy())
+    tokens_in, tokens_out = expected_tokens(len(tables), arguments.max_steps, policy_of(settings))
     figures = {
         "tables": len(tables),
         "rows": sum(table.row_count or 0 for table in tables),

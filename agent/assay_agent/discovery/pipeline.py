@@ -72,7 +72,7 @@ def save_partial(ctx: RunContext, so_far: SoFar) -> DiscoveryResult | None:
     late = replace(ctx, stop=StopSignal(), deadline=Deadline(limit_s=ctx.policy.run.save_duration_s))
     analysis: Analysis = so_far.analysis.in_order(ctx.areas)
     with phase(late, "save", detail="Saving a partial result"):
-        return save(late, so_far.exploration, analysis, so_far.advice)
+        return save(late, so_far.exploration, analysis, so_far.advice, ended_early=True)
 
 
 ENDED_EARLY = (BudgetExhausted, AllAreasFailed, StopRequested)

@@ -17,10 +17,17 @@ _logger = log.logger(__name__)
 
 
 def save(
-    ctx: RunContext, exploration: Exploration, analysis: Analysis, advice: RecommendationStep | None
+    ctx: RunContext,
+    exploration: Exploration,
+    analysis: Analysis,
+    advice: RecommendationStep | None,
+    *,
+    ended_early: bool = False,
 ) -> DiscoveryResult:
     """Write the discovery and its logs, then retire what a former attempt of this run had saved."""
     discovery = compose(ctx, exploration, analysis, advice)
+    if ended_early and discovery.run_type == "full":
+        discovery = discovery.model_copy(update={"run_type": "partial"})
     superseded = [result.id for result in ctx.store.discoveries.of_run(ctx.run.id)]
     ctx.store.discoveries.save(
         ctx.fenced,

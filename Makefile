@@ -1,0 +1,57 @@
+# Every target installs what it needs into .venv; nothing else on the machine is touched.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+UV_VERSION := 0.13.9
+UV := .uv/bin/uv
+BIN := .venv/bin
+export UV_PYTHON_DOWNLOADS := never
+export UV_PYTHON ?= python3
+STAMP := .venv/.installed
+WORKERS ?= 2
+
+.PHONY: help setup demo test lint types arch look bench ci clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-8s %s\n", $$1, $$2}'
+
+$(UV):
+	@echo "installing uv into .uv"
+	@python3 -m venv .uv
+	@.uv/bin/python -m pip install --quiet --disable-pip-version-check "uv==$(UV_VERSION)"
+
+$(STAMP): pyproject.toml uv.lock | $(UV)
+	@echo "installing Assay and its locked dependencies into .venv"
+	@$(UV) sync --locked --all-extras --inexact --quiet
+	@touch $@
+
+setup: $(STAMP) ## Install into .venv (done by the other targets too)
+
+demo: $(STAMP) ## Explore the flights of New York, 2013, and write .assay/demo/report.html
+	@$(BIN)/assay demo
+
+test: $(STAMP) ## Everything that needs no cluster and no browser
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile tests --ignore tests/look
+
+lint: $(STAMP) ## ruff: errors, imports, format
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --diff . 2>&1 | head -40; exit 1; }
+
+types: $(STAMP) ## mypy, strict
+	@$(BIN)/mypy
+
+arch: $(STAMP) ## import-linter: who may import whom
+	@$(BIN)/lint-imports
+
+look: $(STAMP) ## Screenshots of the report in headless Chromium, checked and kept in out/look
+	@$(BIN)/pytest tests/look
+
+bench: $(STAMP) ## Ratios against baselines, both sides in one run, the goal beside each
+	@$(UV) sync --locked --all-extras --inexact --quiet --group bench
+	@$(BIN)/python -m tests.bench
+
+ci: lint types arch ## What CI runs
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory look
+
+clean: ## Remove what the targets made, the local runs in .assay included
+	rm -rf .venv .uv .assay out
