@@ -10,11 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from assay_core import clock
-from assay_core.model.discovery import DiscoveryResult
-from assay_core.model.project import Datasource, LLMConfig, Project
-from assay_core.model.run import DiscoveryRun, RunStep
-from assay_core.store.client import Store
 from tests.builders import an_id
 
 from assay_agent import agentserver, plugins
@@ -23,6 +18,11 @@ from assay_agent.adapters.qdrant import open_index
 from assay_agent.context import StopSignal
 from assay_agent.llm.scripted import Reply, ScriptedLlm
 from assay_agent.settings import AgentSettings
+from assay_core import clock
+from assay_core.model.discovery import DiscoveryResult
+from assay_core.model.project import Datasource, LLMConfig, Project
+from assay_core.model.run import DiscoveryRun, RunStep
+from assay_core.store.client import Store
 
 _models: dict[str, ScriptedLlm] = {}
 
@@ -139,7 +139,7 @@ class Bench:
     stop: StopSignal = field(default_factory=StopSignal)
 
     def script(self, replies: Mapping[str, Sequence[Reply]], **options: Any) -> ScriptedLlm:
-        _models[self.project.id] = ScriptedLlm(replies, **options)
+        _models[self.project.id] = ScriptedLlm(replies, model=self.project.id, **options)
         return _models[self.project.id]
 
     def new_run(self, **fields: Any) -> DiscoveryRun:

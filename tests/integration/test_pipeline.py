@@ -8,10 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay_core.errors import TransientError
-from assay_core.model.run import RunStatus
-from assay_core.model.step import StepAction
-from assay_core.store.client import Store
 from tests.integration.discovery import (
     A_RECOMMENDATION,
     DONE,
@@ -31,6 +27,10 @@ from tests.integration.discovery import (
 from assay_agent.context import StopSignal
 from assay_agent.ports import Completion
 from assay_agent.settings import AgentSettings
+from assay_core.errors import TransientError
+from assay_core.model.run import RunStatus
+from assay_core.model.step import StepAction
+from assay_core.store.client import Store
 
 QUALITY = ("--areas", "data_quality")
 

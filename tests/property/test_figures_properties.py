@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from assay_core.model.insight import Figure
-from assay_core.model.step import ExplorationStep, StepAction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay_agent.evidence.figures import resolve
 from assay_agent.evidence.filters import FilterError, matching
+from assay_core.model.insight import Figure
+from assay_core.model.step import ExplorationStep, StepAction
 
 cells = (
     st.none()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from assay_core.errors import ModelOutputError, ModelRefusal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay_agent.exploration.actions import parse_action
 from assay_agent.llm.replies import fraction, priority, read_items, step_numbers, whole
 from assay_agent.ports import Completion
+from assay_core.errors import ModelOutputError, ModelRefusal
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),

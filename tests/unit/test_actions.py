@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from assay_core.errors import ModelOutputError, ModelRefusal
 
 from assay_agent.exploration.actions import Finish, Lookup, Query, Search, action_json, parse_action
 from assay_agent.ports import Completion, FinishReason
+from assay_core.errors import ModelOutputError, ModelRefusal
 
 SELECT = '{"rationale": "why", "query_purpose": "what", "query": "SELECT 1"}'
 

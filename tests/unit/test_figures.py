@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from assay_core.model.insight import Figure
-from assay_core.model.step import Caveat, CaveatKind, ExplorationStep, StepAction
 
 from assay_agent.evidence.figures import resolve, resolve_reference, write
 from assay_agent.evidence.filters import FilterError, matching
 from assay_agent.evidence.numbers import unchecked_numbers
+from assay_core.model.insight import Figure
+from assay_core.model.step import Caveat, CaveatKind, ExplorationStep, StepAction
 
 ROWS: list[dict[str, Any]] = [
     {"carrier": "UA", "flights": 58665, "share": 0.1742, "mean": 3.56, "first": "2013-01-01T00:00:00Z"},

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from assay_core.model.step import ExplorationCheckpoint, StepAction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from assay_agent.exploration.actions import Finish, Lookup, Query, Search
 from assay_agent.exploration.replay import action_of, replayable
+from assay_core.model.step import ExplorationCheckpoint, StepAction
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from assay_core.errors import ModelOutputError, ModelRefusal
 
 from assay_agent.llm.replies import fraction, number, priority, read_items, step_numbers, texts, whole
 from assay_agent.ports import Completion
+from assay_core.errors import ModelOutputError, ModelRefusal
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from assay_core.errors import ConfigError
 
@@ -138,7 +138,7 @@ def as_utf8(path: Path, *, folder: Path) -> TextFile:
 def _unpacked(path: Path) -> IO[bytes]:
     suffix = path.suffix.lower()
     if suffix == ".gz":
-        return gzip.open(path, "rb")
+        return cast("IO[bytes]", gzip.open(path, "rb"))
     if suffix == ".zip":
         archive = zipfile.ZipFile(path)
         members = _members(archive)
@@ -152,7 +152,11 @@ def _unpacked(path: Path) -> IO[bytes]:
 def _encoding(stream: IO[bytes], path: Path) -> tuple[str, int]:
     """The encoding and the number of line ends, from the whole text. Raises ConfigError for what is no text."""
     head = stream.read(4)
-    for mark, name in ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16")):
+    for mark, name in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
         if head.startswith(mark):
             if name == "utf-16":
                 return name, 2
@@ -163,7 +167,9 @@ def _encoding(stream: IO[bytes], path: Path) -> tuple[str, int]:
     while chunk:
         if b"\x00" in chunk:
             where = position + chunk.index(b"\x00")
-            raise ConfigError(f"{path} is not text: byte {where:,} is NUL; expected UTF-8, UTF-16 with a mark, or Latin text")
+            raise ConfigError(
+                f"{path} is not text: byte {where:,} is NUL; expected UTF-8, UTF-16 with a mark, or Latin text"
+            )
         if valid:
             try:
                 decoder.decode(chunk)

@@ -47,7 +47,9 @@ def open_warehouse(settings: WarehouseSettings) -> Warehouse:
     return warehouse
 
 
-def _configuration(settings: WarehouseSettings, path: Path) -> dict[str, str | bool | int | float | list[str]]:
+def _configuration(
+    settings: WarehouseSettings, path: Path
+) -> dict[str, str | bool | int | float | list[str]]:
     config = settings.config
     return {
         "memory_limit": str(config.get("memory_limit", MEMORY_LIMIT)),

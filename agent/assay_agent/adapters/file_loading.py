@@ -111,7 +111,11 @@ def _plans(connection: duckdb.DuckDBPyConnection, files: Sequence[DataFile], fol
     plans: list[_Plan] = []
     for parent, inside in sorted(below.items()):
         in_subfolder = bool(inside) and parent != inside[0].folder
-        if in_subfolder and len(inside) > 1 and len({shape_of(connection, file, folder) for file in inside}) == 1:
+        if (
+            in_subfolder
+            and len(inside) > 1
+            and len({shape_of(connection, file, folder) for file in inside}) == 1
+        ):
             plans.append(_Plan(name=_free(table_name(parent.name), taken), files=tuple(inside)))
             continue
         for file in inside:
@@ -145,6 +149,6 @@ def _tables(path: Path) -> tuple[LoadedTable, ...]:
             "SELECT table_name, estimated_size, column_count, coalesce(comment, '') FROM duckdb_tables() "
             "WHERE NOT internal ORDER BY table_name"
         ).fetchall()
-    return tuple(LoadedTable(name=name, rows=size, columns=count, note=note) for name, size, count, note in rows)
-
-
+    return tuple(
+        LoadedTable(name=name, rows=size, columns=count, note=note) for name, size, count, note in rows
+    )

@@ -57,7 +57,9 @@ def _target(settings: WarehouseSettings) -> dict[str, Any]:
         try:
             url = sa.make_url(str(config["url"]))
         except ArgumentError:
-            raise ConfigError("config.url is not a URL such as postgresql://user@host:5432/database") from None
+            raise ConfigError(
+                "config.url is not a URL such as postgresql://user@host:5432/database"
+            ) from None
         parameters = {"host": url.host, "port": url.port, "dbname": url.database, "user": url.username}
         parameters |= {key: value for key, value in url.query.items() if isinstance(value, str)}
     names = {"host": "host", "port": "port", "database": "dbname", "user": "user", "sslmode": "sslmode"}
@@ -85,7 +87,8 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
         connection.read_only = True
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT set_config('search_path', %s, false)", [", ".join(f'"{s.replace(chr(34), chr(34) * 2)}"' for s in schemas)]
+                "SELECT set_config('search_path', %s, false)",
+                [", ".join(f'"{s.replace(chr(34), chr(34) * 2)}"' for s in schemas)],
             )
         connection.commit()
         for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
@@ -186,7 +189,9 @@ class _Postgres:
         ]
 
     def prepare(self, connection: sa.Connection, *, timeout_s: float) -> None:
-        connection.exec_driver_sql("SELECT set_config('statement_timeout', %s, true)", (str(int(timeout_s * 1000)),))
+        connection.exec_driver_sql(
+            "SELECT set_config('statement_timeout', %s, true)", (str(int(timeout_s * 1000)),)
+        )
 
     def cancel(self, connection: sa.Connection) -> None:
         native: Any = connection.connection.dbapi_connection
@@ -206,16 +211,20 @@ class _Postgres:
         state = error.sqlstate or ""
         text = _message(error)
         if state == "57014":
-            return QueryError("the query was stopped by its timeout; read fewer rows or join less", kind="timeout")
+            return QueryError(
+                "the query was stopped by its timeout; read fewer rows or join less", kind="timeout"
+            )
         if state in ("25006", "42501"):
             return QueryError(text, kind="permission" if state == "42501" else "guard")
-        if state[:2] == "28" or state in ("3D000", "3F000") or _is_refused(text):
+        if state[:2] == "28" or state == "3D000" or (not state and _is_refused(text)):
             return ConfigError(f"{self._shown}: {_one_line(text)}")
         if state[:2] in ("08", "57", "58") or state in ("53300", "40001", "40P01"):
             return TransientError(f"{self._shown}: {_one_line(text)}", dependency="warehouse")
         if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and not state:
-            return TransientError(f"{self._shown} is not reachable: {_one_line(text)}", dependency="warehouse")
-        return None
+            return TransientError(
+                f"{self._shown} is not reachable: {_one_line(text)}", dependency="warehouse"
+            )
+        return QueryError(text, kind="execution")
 
 
 def _message(error: psycopg.Error) -> str:

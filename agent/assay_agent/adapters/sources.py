@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
@@ -68,23 +69,26 @@ def project_id_of(identity: str) -> str:
 
 
 def _open_url(text: str, *, home: Path, secret: str | None) -> OpenedSource:
+    bare, user, password = _without_credentials(text)
     try:
-        url = sa.make_url(text)
+        url = sa.make_url(bare)
     except (ArgumentError, ValueError):
         raise ConfigError("the source is not a URL such as postgresql://user@host:5432/database") from None
     backend = url.get_backend_name()
     if backend in ("duckdb", "sqlite"):
         if not url.database or url.host:
-            raise ConfigError(f"a {backend} URL names a file with three or four slashes: {backend}:////path/to/file")
+            raise ConfigError(
+                f"a {backend} URL names a file with three or four slashes: {backend}:////path/to/file"
+            )
         return _database_file(backend, Path(os.path.abspath(os.path.expanduser(url.database))), home=home)
     if backend not in ("postgresql", "postgres"):
         raise ConfigError(f"sources of the kind {backend}:// are not supported here; give {SUPPORTED}")
     query = dict(url.query)
     hidden = [query.pop(key) for key in list(query) if key.lower() in _PASSWORD_KEYS]
-    found = url.password or next((value for value in hidden if isinstance(value, str)), None)
+    found = password or next((value for value in hidden if isinstance(value, str)), None)
     schemas = [value for key in _SCHEMA_KEYS if isinstance(value := query.pop(key, None), str)]
     clean = sa.URL.create(
-        "postgresql", username=url.username, host=url.host, port=url.port, database=url.database, query=query
+        "postgresql", username=user, host=url.host, port=url.port, database=url.database, query=query
     )
     shown = clean.render_as_string(hide_password=True)
     return OpenedSource(
@@ -101,6 +105,23 @@ def _open_url(text: str, *, home: Path, secret: str | None) -> OpenedSource:
     )
 
 
+def _without_credentials(text: str) -> tuple[str, str | None, str | None]:
+    """The URL without user and password, and both, decoded. The last `@` before the query ends them.
+
+    So a password with an unescaped `@`, `:` or `/` is still taken out whole; one with `?` or `#` cannot be, and is
+    refused rather than shown.
+    """
+    scheme, _, rest = text.partition("://")
+    place, mark, query = rest.partition("?")
+    if "@" in query and "@" not in place:
+        raise ConfigError("the URL cannot be read safely: write ? and @ of a user or password as %3F and %40")
+    credentials, at, address = place.rpartition("@")
+    if not at:
+        return text, None, None
+    user, _, password = credentials.partition(":")
+    return f"{scheme}://{address}{mark}{query}", unquote(user) or None, unquote(password) or None
+
+
 # --------------------------------------------------------------------------------------------------------- path
 
 
@@ -115,10 +136,17 @@ def _open_path(text: str, path: Path, *, home: Path, report: Callable[[str], Non
             return _database_file(kind.value, path, home=home)
         if kind is None:
             raise ConfigError(f"{path} is no data file that can be read; give {SUPPORTED}")
-        return _load([DataFile(path=path, kind=kind, folder=path.parent)], identity=path, home=home, report=report)
+        return _load(
+            [DataFile(path=path, kind=kind, folder=path.parent)], identity=path, home=home, report=report
+        )
     if any(sign in text for sign in "*?["):
-        found = sorted(Path(os.path.abspath(name)) for name in glob.glob(os.path.expanduser(text), recursive=True))
-        files = _data_files([name for name in found if name.is_file()], root=Path(os.path.commonpath(found)) if found else path)
+        found = sorted(
+            Path(os.path.abspath(name)) for name in glob.glob(os.path.expanduser(text), recursive=True)
+        )
+        files = _data_files(
+            [name for name in found if name.is_file()],
+            root=Path(os.path.commonpath(found)) if found else path,
+        )
         if not files:
             raise ConfigError(f"nothing matches {text} that can be read; give {SUPPORTED}")
         return _load(files, identity=path, home=home, report=report)
@@ -133,7 +161,9 @@ def _open_folder(path: Path, *, home: Path, report: Callable[[str], None]) -> Op
         if ignored:
             report(f"{ignored} file(s) in {path} are not data files and are left out")
         return _load(files, identity=path, home=home, report=report)
-    databases = [(kind, name) for name in names if (kind := kind_of_file(name)) in (FileKind.DUCKDB, FileKind.SQLITE)]
+    databases = [
+        (kind, name) for name in names if (kind := kind_of_file(name)) in (FileKind.DUCKDB, FileKind.SQLITE)
+    ]
     if len(databases) == 1 and databases[0][0] is not None:
         return _database_file(databases[0][0].value, databases[0][1], home=home)
     if databases:
@@ -146,11 +176,15 @@ def _walk(path: Path, *, skipping: Path) -> list[Path]:
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(
-            name for name in folders if not name.startswith((".", "__MACOSX")) and Path(folder, name) != skipping
+            name
+            for name in folders
+            if not name.startswith((".", "__MACOSX")) and Path(folder, name) != skipping
         )
         found.extend(Path(folder, name) for name in names if not name.startswith((".", "~$")))
         if len(found) > MAX_FILES:
-            raise ConfigError(f"{path} holds more than {MAX_FILES:,} files; name the folder or the files more closely")
+            raise ConfigError(
+                f"{path} holds more than {MAX_FILES:,} files; name the folder or the files more closely"
+            )
     return found
 
 

@@ -94,6 +94,7 @@ class SqlWarehouse:
         self._datasource_id = datasource_id
         self._engine = engine
         self._backend = backend
+        self._errors = (SQLAlchemyError, *_driver_errors(engine))
         self._lock = threading.Lock()
         self._running: set[_Statement] = set()
         self._closed = False
@@ -157,7 +158,7 @@ class SqlWarehouse:
             if cursor is None or cursor.description is None:
                 raise QueryError("the statement returned no result", kind="execution")
             description = list(cursor.description)
-            kept = fetch(cursor.fetchmany, limits)
+            kept = fetch(result.fetchmany, limits)
             labels = self._backend.type_labels(description, kept.rows)
             result.close()
         names = unique_names([entry[0] for entry in description])
@@ -198,11 +199,11 @@ class SqlWarehouse:
         schema, name = split_ref(ref)
         if make_ref(schema, name) in listed:
             return make_ref(schema, name)
-        for same in (lambda a, b: a == b, lambda a, b: a.casefold() == b.casefold()):
+        for fold in (str, str.casefold):
             matching = [
                 key
                 for key, table in listed.items()
-                if same(table.name, name) and (schema is None or same(table.schema, schema))
+                if fold(table.name) == fold(name) and (schema is None or fold(table.schema) == fold(schema))
             ]
             if len(matching) == 1 or (matching and schema is None):
                 return matching[0]
@@ -230,14 +231,14 @@ class SqlWarehouse:
                 try:
                     with statement.within(timeout_s):
                         yield connection
-                except (SQLAlchemyError, *_driver_errors(self._engine)) as error:
+                except self._errors as error:
                     if statement.timed_out:
                         raise _too_slow(timeout_s) from error
                     raise
                 finally:
                     with self._lock:
                         self._running.discard(statement)
-        except (SQLAlchemyError, *_driver_errors(self._engine)) as error:
+        except self._errors as error:
             raise self._translated(error) from error
 
     def _translated(self, error: BaseException) -> AssayError:
@@ -293,10 +294,10 @@ def _too_slow(timeout_s: float) -> QueryError:
     )
 
 
-def _driver_errors(engine: sa.Engine) -> tuple[type[BaseException], ...]:
+def _driver_errors(engine: sa.Engine) -> tuple[type[Exception], ...]:
     """Exceptions a raw cursor raises past SQLAlchemy's wrapping."""
     error = getattr(engine.dialect.loaded_dbapi, "Error", None)
-    return (error,) if isinstance(error, type) and issubclass(error, BaseException) else ()
+    return (error,) if isinstance(error, type) and issubclass(error, Exception) else ()
 
 
 def _column_schema(column: CatalogColumn) -> ColumnSchema:

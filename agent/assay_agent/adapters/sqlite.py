@@ -27,7 +27,9 @@ COUNT_S = 5.0
 """Seconds for counting the rows of all tables that have no statistics; what is not counted then is unknown."""
 _MAGIC = b"SQLite format 3\x00"
 _CACHE_KIB = 64_000
-_READING = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE})
+_READING = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+)
 _LABELS = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
@@ -73,7 +75,9 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", errors="replace")
 
 
-def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:
+def _authorize(
+    action: int, first: str | None, second: str | None, database: str | None, trigger: str | None
+) -> int:
     """SQLite asks this for each thing a statement would do, while it is prepared."""
     del database, trigger
     if action not in _READING:
@@ -108,7 +112,9 @@ class _SQLite:
             "FROM sqlite_master m WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
         ).all()
         known = _statistics(connection)
-        counts = _counted(connection, [name for name, kind, _ in rows if kind == "table" and name not in known])
+        counts = _counted(
+            connection, [name for name, kind, _ in rows if kind == "table" and name not in known]
+        )
         known.update(counts)
         return [
             CatalogTable(schema="main", name=name, column_count=columns, row_count=known.get(name))
@@ -121,7 +127,7 @@ class _SQLite:
         _authorizer(connection, None)
         rows = connection.execute(
             sa.text(
-                "SELECT m.name, c.name, c.type, c.\"notnull\", c.pk FROM sqlite_master m, pragma_table_xinfo(m.name) c "
+                'SELECT m.name, c.name, c.type, c."notnull", c.pk FROM sqlite_master m, pragma_table_xinfo(m.name) c '
                 "WHERE m.type IN ('table', 'view') AND m.name IN :names AND c.hidden <> 1 ORDER BY m.name, c.cid"
             ).bindparams(sa.bindparam("names", expanding=True)),
             {"names": [name for _, name in tables]},
@@ -155,7 +161,13 @@ class _SQLite:
         labels = []
         for index in range(len(description)):
             seen = {type(row[index]) for row in rows} - {type(None)}
-            labels.append(_LABELS.get(seen.pop(), "ANY") if len(seen) == 1 else "NUMERIC" if seen == {int, float} else "ANY")
+            labels.append(
+                _LABELS.get(seen.pop(), "ANY")
+                if len(seen) == 1
+                else "NUMERIC"
+                if seen == {int, float}
+                else "ANY"
+            )
         return labels
 
     def translate(self, error: BaseException) -> AssayError | None:
@@ -165,7 +177,12 @@ class _SQLite:
             return QueryError(f"only reading tables is allowed: {text}", kind="guard")
         if "locked" in lowered or "busy" in lowered:
             return TransientError(f"{self._path} is locked by a writer", dependency="warehouse")
-        if "not a database" in lowered or "malformed" in lowered or "unable to open" in lowered or "disk i/o" in lowered:
+        if (
+            "not a database" in lowered
+            or "malformed" in lowered
+            or "unable to open" in lowered
+            or "disk i/o" in lowered
+        ):
             return ConfigError(f"{self._path} cannot be read: {text}")
         return None
 

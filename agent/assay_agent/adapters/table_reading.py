@@ -19,7 +19,7 @@ from assay_core.errors import ConfigError
 
 SAMPLE_ROWS = 100_000
 """Rows a CSV's types are guessed from, before the whole file is asked."""
-MAX_LINE_BYTES = 256 * 1024 * 1024
+MAX_LINE_BYTES = 100_000_000
 """The longest CSV line, tried only when a shorter limit failed."""
 MAX_JSON_BYTES = 64 * 1024 * 1024
 MAX_BAD_SHARE = 0.1
@@ -71,7 +71,9 @@ def read_table(
     paths = _list([text.path for text in texts])
     note = next((text.note for text in texts if text.note), "")
     if kind is FileKind.JSON:
-        source = f"read_json({paths}, union_by_name=true, sample_size=-1, maximum_object_size={MAX_JSON_BYTES}"
+        source = (
+            f"read_json({paths}, union_by_name=true, sample_size=-1, maximum_object_size={MAX_JSON_BYTES}"
+        )
         reading = _created(connection, table, source, tries=(_Try(options=")"),), path=first, lines=0)
     else:
         lines = sum(text.lines for text in texts)
@@ -91,13 +93,17 @@ def _read_csv(
     skipped = 0
     missing = ""
     loose = ", sample_size=-1, strict_mode=false"
-    padded = _Try(options=f"{loose}, null_padding=true", note="rows of differing length: missing cells are NULL")
+    padded = _Try(
+        options=f"{loose}, null_padding=true", note="rows of differing length: missing cells are NULL"
+    )
     tries = [
         _Try(options=f", sample_size={SAMPLE_ROWS}"),
         _Try(options=", sample_size=-1"),
         _Try(options=f", sample_size=-1, max_line_size={MAX_LINE_BYTES}"),
         padded,
-        _Try(options=f"{loose}, null_padding=true, ignore_errors=true, all_varchar=true", counts_bad_lines=True),
+        _Try(
+            options=f"{loose}, null_padding=true, ignore_errors=true, all_varchar=true", counts_bad_lines=True
+        ),
         _Try(
             options=f"{loose}, ignore_errors=true, all_varchar=true, max_line_size={MAX_LINE_BYTES}",
             counts_bad_lines=True,
@@ -107,7 +113,8 @@ def _read_csv(
         names, skipped = _sniffed(connection, head)
         if len(names) == 1 and (found := _likely_delimiter(names[0])):
             tries = [
-                _Try(options=f"{one.options}, delim='{found}', header=true", note=padded.note) for one in tries[3:]
+                _Try(options=f"{one.options}, delim='{found}', header=true", note=padded.note)
+                for one in tries[3:]
             ]
         elif _types(connection, f"{start}, sample_size={SAMPLE_ROWS})") != _types(
             connection, f"{start}, sample_size={SAMPLE_ROWS}, nullstr={_MISSING})"
@@ -116,7 +123,8 @@ def _read_csv(
     except duckdb.Error:
         skipped = 0
     tries = [
-        _Try(options=one.options + missing + ")", note=one.note, counts_bad_lines=one.counts_bad_lines) for one in tries
+        _Try(options=one.options + missing + ")", note=one.note, counts_bad_lines=one.counts_bad_lines)
+        for one in tries
     ]
     reading = _created(connection, table, start, tries=tries, path=path, lines=max(lines - skipped, 0))
     notes = [reading.note]
@@ -158,7 +166,9 @@ def _created(
     first_error = ""
     for one in tries:
         try:
-            connection.execute(f"CREATE OR REPLACE TABLE {quote_name(table)} AS SELECT * FROM {source}{one.options}")
+            connection.execute(
+                f"CREATE OR REPLACE TABLE {quote_name(table)} AS SELECT * FROM {source}{one.options}"
+            )
         except duckdb.IOException:
             raise
         except duckdb.Error as error:
@@ -169,7 +179,11 @@ def _created(
         bad = max(lines - 1 - rows, 0) if one.counts_bad_lines else 0
         if bad > MAX_BAD_SHARE * max(lines, 1) and bad > 1:
             break
-        notes = [one.note, f"about {bad:,} broken line(s) were left out" if bad else "", "" if rows else "no rows"]
+        notes = [
+            one.note,
+            f"about {bad:,} broken line(s) were left out" if bad else "",
+            "" if rows else "no rows",
+        ]
         return Reading(rows=rows, note="; ".join(part for part in notes if part))
     raise ConfigError(f"{path} cannot be read as {_expected(path)}: {first_error or 'too many broken lines'}")
 
@@ -187,7 +201,14 @@ def _reason(text: str) -> str:
     """DuckDB's reason in one short line, with the line number it names."""
     line = re.search(r"(?:CSV Error on )?[Ll]ine:? (\d+)", text)
     words = [part.strip() for part in text.splitlines() if part.strip()]
-    skipped = ("Original Line", "CSV Error on Line", "Possible", "*", "Invalid Input Error: CSV Error on Line", "file =")
+    skipped = (
+        "Original Line",
+        "CSV Error on Line",
+        "Possible",
+        "*",
+        "Invalid Input Error: CSV Error on Line",
+        "file =",
+    )
     said = next((part for part in words if not part.startswith(skipped)), words[0] if words else "unreadable")
     said = re.sub(r"^(Invalid Input|Conversion|IO|Binder|Not implemented) Error: ", "", said)
     where = f"line {line.group(1)}: " if line else ""

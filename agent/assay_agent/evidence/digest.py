@@ -43,7 +43,11 @@ def digest(
         converted, notes = _stored(values)
         stored.append(converted)
         caveats.extend(Caveat(kind=note.kind, text=f"column {name}: {note.text}") for note in notes)
-    dicts = [dict(zip(names, row, strict=True)) for row in zip(*stored, strict=True)] if names else [{} for _ in rows]
+    dicts = (
+        [dict(zip(names, row, strict=True)) for row in zip(*stored, strict=True)]
+        if names
+        else [{} for _ in rows]
+    )
     small = len(rows) <= policy.inline_rows
 
     def shown(some: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -53,7 +57,9 @@ def digest(
         row_count=len(rows),
         columns=[]
         if small
-        else [_column(name, values, kept, policy) for name, values, kept in zip(names, raw, stored, strict=True)],
+        else [
+            _column(name, values, kept, policy) for name, values, kept in zip(names, raw, stored, strict=True)
+        ],
         rows=shown(dicts) if small else [],
         head=[] if small else shown(dicts[: policy.head_rows]),
         tail=[] if small else shown(dicts[len(dicts) - policy.tail_rows :]),
@@ -99,7 +105,8 @@ def _stored(values: Sequence[Any]) -> tuple[Sequence[Any], list[Caveat]]:
 
 def _fits(values: Sequence[Any]) -> bool:
     present = [value for value in values if value is not None]
-    return min(present) >= -_INT64 and max(present) < _INT64
+    low, high = min(present), max(present)
+    return bool(low >= -_INT64 and high < _INT64)
 
 
 def _finite(values: Sequence[Any]) -> bool:
@@ -190,7 +197,9 @@ def _numbers(values: Sequence[Any], present: Sequence[Any], distinct: set[Hashab
         ordered = np.array([number for number, _ in pairs])
         (ends, _) = canonical(list(_ends([value for _, value in pairs])))
     ordered.sort()
-    quartiles = {key: _type7(ordered, share) for key, share in (("p25", 0.25), ("median", 0.5), ("p75", 0.75))}
+    quartiles = {
+        key: _type7(ordered, share) for key, share in (("p25", 0.25), ("median", 0.5), ("p75", 0.75))
+    }
     return {"min": ends[0], "max": ends[1], **quartiles}
 
 

@@ -23,7 +23,10 @@ class Dialect:
     table_functions: frozenset[str]
     system_schemas: frozenset[str]
     system_prefixes: tuple[str, ...]
-    """An unqualified table name that starts so is the system's."""
+    """An unqualified table name that starts so is the system's; a qualified one too if `system_names_anywhere`."""
+    system_names_anywhere: bool
+    function_schemas: frozenset[str]
+    """Schemas whose name may stand before a function's, because nobody can add to them."""
     system_values: frozenset[str]
     """Words that read as a column and answer about the session when they are not quoted."""
     files_as_tables: bool
@@ -36,8 +39,7 @@ _WORD = re.compile(r"[a-z_][a-z0-9_]*")
 _QUOTED = re.compile(r'"((?:[^"]|"")+)"')
 
 # Words that need quotes as a name in at least one of the dialects.
-_RESERVED = frozenset(
-    """
+_RESERVED = functions.names("""
     all analyse analyze and any array as asc asof asymmetric at authorization between binary both by case cast check
     collate collation column columns concurrently constraint create cross cube current current_catalog current_date
     current_role current_schema current_time current_timestamp current_user default deferrable delete desc describe
@@ -49,8 +51,7 @@ _RESERVED = frozenset(
     set show similar some struct summarize symmetric system_user table tablesample temp temporary then ties to trailing
     trigger true try_cast unbounded union unique unnest unpivot update user using values variadic verbose view virtual
     when where window with within without
-    """.split()
-)
+    """)
 
 DUCKDB = Dialect(
     name="duckdb",
@@ -60,6 +61,8 @@ DUCKDB = Dialect(
     system_schemas=frozenset({"information_schema", "pg_catalog", "system", "temp"}),
     system_prefixes=("duckdb_", "sqlite_master", "sqlite_schema", "sqlite_temp", "pragma_", "pg_"),
     system_values=frozenset(),
+    system_names_anywhere=True,
+    function_schemas=frozenset(),
     files_as_tables=True,
     hints=(
         "A name that is not all lower-case letters, digits and underscores, or is a keyword, needs double quotes.",
@@ -81,9 +84,11 @@ SQLITE = Dialect(
     system_schemas=frozenset({"temp", "information_schema"}),
     system_prefixes=("sqlite_", "pragma_", "dbstat"),
     system_values=frozenset(),
+    system_names_anywhere=True,
+    function_schemas=frozenset(),
     files_as_tables=False,
     hints=(
-        "There is no DATE type: dates are text or numbers. Use strftime('%Y-%m', d), date(d, '+7 days'), julianday(a) - julianday(b).",
+        "Dates are text or numbers, there is no DATE type: use strftime('%Y-%m', d), date(d, '+7 days'), julianday(a) - julianday(b).",
         "There is no date_trunc, extract, interval, to_char, ILIKE, QUALIFY, median or percentile function here.",
         "Integer divided by integer is an integer: multiply by 1.0 first.",
         "`||` joins text; concat() may be missing. LIKE already ignores case for ASCII letters.",
@@ -112,6 +117,8 @@ POSTGRES = Dialect(
             "current_schema",
         }
     ),
+    system_names_anywhere=False,
+    function_schemas=frozenset({"pg_catalog"}),
     files_as_tables=False,
     hints=(
         'Unquoted names are folded to lower case: a column created as "OrderId" must be written with the quotes.',

@@ -8,18 +8,19 @@ version and the date; and what exists to allocate (`zeroblob`, `randomblob`). Na
 from __future__ import annotations
 
 
-def _names(text: str) -> frozenset[str]:
+def names(text: str) -> frozenset[str]:
+    """The words of a text as a set."""
     return frozenset(text.split())
 
 
-_ANSI = _names("""
+_ANSI = names("""
     abs acos asin atan atan2 ceil ceiling cos degrees exp floor ln log log10 mod pi pow power radians round sign sin sqrt
     tan trunc coalesce nullif lower upper length substr substring trim ltrim rtrim replace count sum avg min max
     row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
     current_date current_time current_timestamp cast extract position grouping
 """)
 
-_ARRAY_ANSI = _names("""
+_ARRAY_ANSI = names("""
     acosh asinh atanh cbrt cosh cot factorial gcd lcm greatest least sinh tanh width_bucket random
     ascii bit_length btrim char_length character_length chr concat concat_ws initcap left right lpad rpad repeat reverse
     octet_length overlay split_part starts_with strpos string_to_array translate md5
@@ -37,7 +38,7 @@ _ARRAY_ANSI = _names("""
 DUCKDB = (
     _ANSI
     | _ARRAY_ANSI
-    | _names("""
+    | names("""
     add ago aggregate apply approx_count_distinct approx_quantile approx_top_k arbitrary arg_max arg_max_null arg_min
     arg_min_null argmax argmin even divide fdiv fmod favg fsum gamma lgamma geomean geometric_mean greatest_common_divisor
     least_common_multiple log2 mad median mean multiply subtract nextafter product round_even roundbankers sem signbit
@@ -86,7 +87,7 @@ DUCKDB = (
     """)
 )
 
-SQLITE = _ANSI | _names("""
+SQLITE = _ANSI | names("""
     acosh asinh atanh cosh sinh tanh log2 char concat concat_ws date datetime time julianday strftime unixepoch timediff
     format printf glob group_concat string_agg hex unhex ifnull iif if instr like likely unlikely likelihood
     median percentile percentile_cont percentile_disc octet_length quote random soundex total typeof unicode
@@ -98,7 +99,7 @@ SQLITE = _ANSI | _names("""
 POSTGRES = (
     _ANSI
     | _ARRAY_ANSI
-    | _names("""
+    | names("""
     acosd asind atand atan2d cosd cotd sind tand div erf erfc gamma lgamma min_scale scale trim_scale random_normal
     casefold char_length convert convert_from convert_to format lower_inc lower_inf upper_inc upper_inf normalize
     parse_ident quote_ident quote_literal quote_nullable regexp_count regexp_instr regexp_like regexp_match
@@ -138,9 +139,9 @@ POSTGRES = (
 )
 
 TABLE_FUNCTIONS = {
-    "duckdb": _names("unnest generate_series range generate_subscripts regexp_split_to_table"),
-    "sqlite": _names("json_each json_tree"),
-    "postgres": _names("""
+    "duckdb": names("unnest generate_series range generate_subscripts regexp_split_to_table"),
+    "sqlite": names("json_each json_tree"),
+    "postgres": names("""
         unnest generate_series generate_subscripts regexp_split_to_table string_to_table regexp_matches
         json_each json_each_text json_array_elements json_array_elements_text json_object_keys json_to_record
         json_to_recordset json_populate_recordset jsonb_each jsonb_each_text jsonb_array_elements

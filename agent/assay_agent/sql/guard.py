@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import Token, TokenType, exp
 from sqlglot.errors import ErrorLevel, SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 from assay_agent.sql.dialects import Dialect, dialect_of, make_ref
+from assay_agent.sql.functions import names
 from assay_agent.sql.nodes import LISTED_NODES, REFUSED_FUNCTIONS, TABLE_PARTS
 from assay_core.errors import QueryError
 
@@ -41,22 +41,18 @@ _QUOTED_TOKENS = frozenset(
     }
 )
 # Words that may stand before a parenthesis without being a function.
-_STRUCTURE = frozenset(
-    """
+_STRUCTURE = names("""
     all and any array as asof between by case cross cube distinct else end escape except exclude exists filter following
     from full glob group having ilike in inner intersect interval is join lateral left like limit materialized not
     offset on only or order outer over partition pivot preceding qualify recursive replace right rollup row rows select
     sets similar some struct system bernoulli reservoir tablesample then to union unpivot using values when where window
     with within positional semi anti natural name map table lambda return cast try_cast values
-    """.split()
-)
-_TYPES = frozenset(
-    """
+    """)
+_TYPES = names("""
     decimal numeric varchar char bpchar character varying text timestamp timestamptz time timetz bit varbit float double
     bigint int integer smallint tinyint hugeint struct map union enum nvarchar interval dec real string blob timestamp_ns
     timestamp_s timestamp_ms
-    """.split()
-)
+    """)
 _FILE_LIKE = re.compile(
     r"(?i)\.(csv|tsv|txt|parquet|json|jsonl|ndjson|arrow|feather|ipc|xlsx?|db|duckdb|sqlite|gz|zst|avro|orc|geojson|shp)$"
     r"|[/\\*?]|://|^[a-z]+:"
@@ -209,9 +205,7 @@ def _check_node(node: exp.Expr, language: Dialect) -> None:
         _check_table(node, language)
     elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
         prefix = node.this
-        if not (
-            isinstance(prefix, exp.Identifier) and prefix.name == "pg_catalog" and language.name == "postgres"
-        ):
+        if not (isinstance(prefix, exp.Identifier) and prefix.name.lower() in language.function_schemas):
             raise _refused(f"write {_call_name(node.expression)}(…) without anything before the name")
     elif isinstance(node, exp.Column):
         _check_column(node, language)
@@ -252,12 +246,12 @@ def _check_select(node: exp.Select) -> None:
             raise _refused(reason)
 
 
-def _call_name(node: exp.Expr) -> str:
+def _call_name(node: exp.Func) -> str:
     if isinstance(node, exp.Anonymous):
         return str(node.name)
     if isinstance(node, exp.ExplodingGenerateSeries):
         return "generate_series"
-    return node.sql_names()[0].lower() if isinstance(node, exp.Func) else node.key
+    return str(type(node).sql_names()[0]).lower()
 
 
 def _check_anonymous(node: exp.Anonymous, language: Dialect) -> None:
@@ -308,11 +302,8 @@ def _check_table(node: exp.Table, language: Dialect) -> None:
         raise _refused("a table must be given by its name")
     lowered = [part.lower() for part in parts]
     system = any(part in language.system_schemas or part.startswith("pg_toast") for part in lowered[:-1])
-    if (
-        system
-        or (len(parts) == 1 or lowered[0] in ("pg_temp", "main"))
-        and lowered[-1].startswith(language.system_prefixes)
-    ):
+    own = len(parts) > 1 and not language.system_names_anywhere
+    if system or (not own and lowered[-1].startswith(language.system_prefixes)):
         raise _refused(f"{'.'.join(parts)} belongs to the system; the schema of the data is given to you")
     if language.files_as_tables and _names_a_file(node, parts):
         raise _refused(
@@ -330,15 +321,11 @@ def _names_a_file(node: exp.Table, parts: list[str]) -> bool:
     return not quoted and bool(_FILE_LIKE.search("." + parts[-1]))
 
 
-def _check_table_function(function: exp.Expr, qualifiers: list[str], language: Dialect) -> None:
-    name = _call_name(function).lower()
-    names = {name} | (
-        {alias.lower() for alias in function.sql_names()}
-        if not isinstance(function, exp.Anonymous)
-        else set()
-    )
-    if qualifiers or not names & language.table_functions:
-        raise _refused(f"the table function {name[:60]} is not allowed; query tables by name")
+def _check_table_function(function: exp.Func, qualifiers: list[str], language: Dialect) -> None:
+    aliases = () if isinstance(function, exp.Anonymous) else type(function).sql_names()
+    known = {_call_name(function).lower(), *(alias.lower() for alias in aliases)}
+    if qualifiers or not known & language.table_functions:
+        raise _refused(f"the table function {_call_name(function)[:60]} is not allowed; query tables by name")
 
 
 # ------------------------------------------------------------------------------------------- what is executed

@@ -7,8 +7,8 @@ whatever is not clearly safe is returned unchanged. The caller still counts rows
 from __future__ import annotations
 
 import sqlglot
+from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
 
 _ENDINGS = frozenset(
     {"limit", "offset", "fetch", "for", "into", "sample", "settings", "format", "tablesample"}

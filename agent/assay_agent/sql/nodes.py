@@ -6,8 +6,9 @@ stand in `REFUSED_FUNCTIONS`. Names are those of the parser's classes.
 
 from __future__ import annotations
 
-LISTED_NODES = frozenset(
-    """
+from assay_agent.sql.functions import names
+
+LISTED_NODES = names("""
     Select Union Except Intersect SetOperation Subquery Values With CTE From Join Where Group Having Order Ordered Limit
     LimitOptions Offset Fetch Qualify Window WindowSpec Lateral Unnest Pivot PivotAlias PivotAny UnpivotColumns
     TableSample Table TableAlias Alias Aliases Column Identifier Star Literal Boolean Null Paren Tuple Var
@@ -22,15 +23,13 @@ LISTED_NODES = frozenset(
     HexString BitString ByteString RawString UnicodeString National
     RecursiveWithSearch MaterializedProperty TableColumn PositionalColumn Variadic WithOrdinality
     Day Hour Minute Second Month Year Week
-    """.split()
-)
+    """)
 
 TABLE_PARTS = frozenset(
     {"this", "db", "catalog", "alias", "joins", "laterals", "pivots", "sample", "ordinality", "only"}
 )
 
-REFUSED_FUNCTIONS = frozenset(
-    """
+REFUSED_FUNCTIONS = names("""
     ReadCSV ReadParquet ToFile LoadData NextValueFor Generator Secret Predict VectorSearch AIAgg AIClassify AIEmbed
     AIForecast AIGenerate AISimilarity AISummarizeAgg MLForecast MLTranslate GenerateEmbedding GenerateTable GenerateText
     GenerateBool GenerateDouble GenerateInt FeaturesAtTime XMLTable XMLGet OpenJSON ObjectId Encrypt EncryptRaw Decrypt
@@ -38,5 +37,4 @@ REFUSED_FUNCTIONS = frozenset(
     CurrentIpAddress CurrentOrganizationName CurrentOrganizationUser CurrentRegion CurrentRole CurrentRoleType
     CurrentSchema CurrentSchemas CurrentSecondaryRoles CurrentSession CurrentStatement CurrentTransaction CurrentUser
     CurrentUserId CurrentWarehouse SessionUser DynamicIdentifier StarMap Apply Search SearchIp NetFunc SafeFunc Host
-    """.split()
-)
+    """)

@@ -60,9 +60,11 @@ def extract_sql(reply: str) -> str | None:
     """The statement in a reply: the last `sql` fence, else a fence that holds a query or JSON, else the bare text."""
     text = _LONE_END.sub("", _THOUGHT.sub("", reply)).strip()
     fences = [(language.lower(), body.strip()) for language, body in _FENCE.findall(text)]
-    named = [body for language, body in fences if language in ("sql", "duckdb", "sqlite", "postgres", "postgresql")]
+    named = [
+        body for language, body in fences if language in ("sql", "duckdb", "sqlite", "postgres", "postgresql")
+    ]
     if filled := [body for body in named if body]:
-        return filled[-1]
+        return str(filled[-1])
     for _, body in reversed(fences):
         if found := _from_json(body):
             return found
@@ -83,5 +85,7 @@ def _from_json(text: str) -> str | None:
         return None
     if not isinstance(value, dict):
         return None
-    found = next((value[key] for key in _JSON_KEYS if isinstance(value.get(key), str) and value[key].strip()), None)
-    return found.strip() if found else None
+    found = next(
+        (value[key] for key in _JSON_KEYS if isinstance(value.get(key), str) and value[key].strip()), None
+    )
+    return str(found).strip() if found else None

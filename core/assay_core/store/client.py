@@ -6,12 +6,14 @@ are UTC.
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC
 from typing import Any, Self
 
 from pymongo import MongoClient
 from pymongo.database import Database
 
+from assay_core.errors import ConfigError
 from assay_core.store import indexes
 from assay_core.store.checkpoints import Checkpoints
 from assay_core.store.discoveries import Discoveries
@@ -20,7 +22,7 @@ from assay_core.store.memory import Memory
 from assay_core.store.projects import FeedbackRows, Projects
 from assay_core.store.runs import Outcomes, Runs
 from assay_core.store.schema import SchemaCache
-from assay_core.store.translate import translated
+from assay_core.store.translate import translated, translated_address
 
 _SOCKET_S = 30.0
 """Seconds one command may take on the wire: a hung connection must end before a pod is called dead."""
@@ -51,7 +53,9 @@ class Store:
         `ConfigError` if the address or the credentials are wrong. The address is never shown.
         """
         milliseconds = int(timeout_s * 1000)
-        with translated():
+        # An option that is not valid would be left out with no more than a warning.
+        with translated_address(), warnings.catch_warnings(record=True) as complaints:
+            warnings.simplefilter("always", UserWarning)
             client: MongoClient[dict[str, Any]] = MongoClient(
                 uri,
                 appname="assay",
@@ -66,6 +70,8 @@ class Store:
                 socketTimeoutMS=int(max(_SOCKET_S, timeout_s) * 1000),
             )
         try:
+            if complaints:
+                raise ConfigError("MONGODB_URI has an option that is unknown or not valid")
             with translated():
                 hello = client.admin.command("hello")
                 client.admin.command("ping")

@@ -31,6 +31,7 @@ from pymongo.errors import (
 from assay_core.errors import AssayError, ConfigError, TransientError
 
 DUPLICATE = 11000
+BAD_ADDRESS = "MONGODB_URI is not a valid MongoDB address (mongodb://host:port or mongodb+srv://…)"
 _DENIED = {13, 18, 8000, 33, 335}
 _DISK = {14031}
 _PASSING = {
@@ -54,6 +55,16 @@ def translated() -> Iterator[None]:
         raise _meaning(error) from (None if hide_cause else error)
     except BSONError as error:
         raise ConfigError(f"a document cannot be stored: {_short(error)}") from error
+
+
+@contextmanager
+def translated_address() -> Iterator[None]:
+    """As `translated`, while an address is parsed: there the driver also raises plain `ValueError`."""
+    try:
+        with translated():
+            yield
+    except (ValueError, TypeError):
+        raise ConfigError(BAD_ADDRESS) from None
 
 
 def _meaning(error: PyMongoError) -> AssayError:

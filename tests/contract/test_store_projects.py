@@ -1,0 +1,153 @@
+"""Projects, feedback and the schema cache; and that deleting a project leaves nothing of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from tests.builders import (
+    NOON,
+    a_cached_table,
+    a_checkpoint,
+    a_discovery,
+    a_feed_row,
+    a_fenced_run,
+    a_project,
+    a_run,
+    a_standalone_insight,
+    an_area,
+)
+
+from assay_core.model.feedback import Feedback
+from assay_core.model.project import AreaOverride, ProjectPrompts
+from assay_core.store import names
+from assay_core.store.client import Store
+from assay_core.store.memory import Lesson
+from assay_core.store.schema import IndexProgress
+
+
+def test_a_project_is_replaced_but_keeps_its_first_date_and_last_run(store: Store) -> None:
+    store.projects.upsert(a_project(name="one"))
+    first = store.projects.get("project")
+    store.projects.touch_last_run("project", "completed", NOON)
+    store.projects.upsert(a_project(name="two"))
+    second = store.projects.get("project")
+    assert first
+    assert second
+    assert (second.name, second.created_at, second.last_run_at) == ("two", first.created_at, NOON)
+
+
+def test_names_with_dots_and_dollars_survive(store: Store) -> None:
+    areas = {"a.b": AreaOverride(name="A"), "c": AreaOverride(name="C")}
+    project = a_project(prompts=ProjectPrompts(analysis_areas=areas), profile={"x.y": {"$kind": 1}})
+    store.projects.upsert(project)
+    found = store.projects.get("project")
+    assert found
+    assert found.prompts == project.prompts
+    assert found.profile == {"x.y": {"＄kind": 1}}
+
+
+def test_an_older_end_does_not_overwrite_a_newer_one(store: Store) -> None:
+    store.projects.upsert(a_project())
+    store.projects.touch_last_run("project", "completed", NOON)
+    store.projects.touch_last_run("project", "failed", NOON - timedelta(hours=1))
+    found = store.projects.get("project")
+    assert found
+    assert found.last_run_status == "completed"
+
+
+def test_object_ids_and_other_ids_are_both_projects(store: Store) -> None:
+    for identifier in ("0123456789abcdef01234567", "local-1"):
+        store.projects.upsert(a_project(id=identifier))
+        found = store.projects.get(identifier)
+        assert found
+        assert found.id == identifier
+    assert {project.id for project in store.projects.list()} == {"0123456789abcdef01234567", "local-1"}
+
+
+def test_index_status_is_set_and_its_error_goes(store: Store) -> None:
+    store.projects.upsert(a_project())
+    store.projects.set_index_status("project", "failed", error="no such schema")
+    store.projects.set_index_status("project", "ready")
+    found = store.projects.get("project")
+    assert found
+    assert (found.schema_index_status, found.schema_index_error) == ("ready", None)
+
+
+def test_deleting_a_project_leaves_nothing_of_it_and_all_of_the_others(store: Store) -> None:
+    for project_id in ("project", "other"):
+        run = a_fenced_run(store, run=a_run(project_id=project_id))
+        run_id = run.fence.run_id
+        store.projects.upsert(a_project(id=project_id))
+        store.checkpoints.write_step_and_feed(run, a_checkpoint(run_id, project_id=project_id), a_feed_row())
+        store.checkpoints.write_area(run, an_area(run_id, project_id=project_id))
+        discovery = a_discovery(run_id=run_id, project_id=project_id)
+        store.discoveries.save(
+            run, discovery, exploration=[], analysis=[], validation=[], recommendation=None
+        )
+        insight = a_standalone_insight(discovery.id, project_id=project_id)
+        store.discoveries.save_standalone(run, [insight], [])
+        store.memory.remember(run, project_id, Lesson(at=NOON))
+        store.schema.put([a_cached_table(project_id=project_id)])
+        store.schema.report(IndexProgress(project_id=project_id, run_id=run_id, started_at=NOON))
+        store.feedback.put(a_like(project_id, discovery.id))
+    assert store.projects.delete("project")
+    assert not store.projects.delete("project")
+    left = {
+        name: [row.get("project_id") for row in store.database[name].find()]
+        for name in store.database.list_collection_names()
+    }
+    assert all("project" not in rows for rows in left.values())
+    assert left[names.RUNS] == ["other"]
+    assert all(len(left[name]) == 1 for name in (names.RUN_STEPS, names.CHECKPOINTS, names.AREA_CHECKPOINTS))
+    assert store.memory.get("other").total_discoveries == 1
+
+
+def a_like(project_id: str, discovery_id: str, **fields: object) -> Feedback:
+    given = {
+        "id": f"f-{project_id}", "project_id": project_id, "discovery_id": discovery_id, "rating": "like",
+        "target_type": "insight", "target_id": "i", "created_at": NOON,
+    }  # fmt: skip
+    return Feedback.model_validate(given | fields)
+
+
+def test_feedback_on_one_target_is_said_anew_not_twice(store: Store) -> None:
+    store.feedback.put(a_like("project", "d"))
+    store.feedback.put(a_like("project", "d", id="f2", rating="dislike", comment="no"))
+    (found,) = store.feedback.of_discovery("d")
+    assert (found.rating, found.comment) == ("dislike", "no")
+    assert store.feedback.of_project("project") == [found]
+    assert store.feedback.delete(found.id)
+    assert store.feedback.of_project("project") == []
+
+
+def test_the_cache_serves_one_warehouse_sorted(store: Store) -> None:
+    store.schema.put(
+        [a_cached_table("b.t"), a_cached_table("a.t"), a_cached_table("c.t", warehouse_hash="h2")]
+    )
+    store.schema.put([a_cached_table("a.t", description="again")])
+    found = store.schema.tables("project", "h1")
+    assert [(row.table.ref, row.description) for row in found] == [("a.t", "again"), ("b.t", "")]
+    assert found[0].table.sample == a_cached_table().table.sample
+
+
+def test_tables_not_seen_again_are_forgotten(store: Store) -> None:
+    store.schema.put([a_cached_table("old.t"), a_cached_table("x.t", warehouse_hash="h0")])
+    later = NOON + timedelta(hours=1)
+    store.schema.put([a_cached_table("new.t", cached_at=later)])
+    assert store.schema.forget_older("project", "h1", later) == 2
+    assert [row.table.ref for row in store.schema.tables("project", "h1")] == ["new.t"]
+    assert store.schema.drop("project") == 1
+
+
+def test_index_progress_is_current_and_its_history_stays(store: Store) -> None:
+    for number, run_id in enumerate(("r1", "r2")):
+        started = NOON + timedelta(hours=number)
+        for done in (0, 5):
+            store.schema.report(
+                IndexProgress(project_id="project", run_id=run_id, tables_done=done, started_at=started)
+            )
+    now = store.schema.progress("project")
+    assert now
+    assert (now.run_id, now.tables_done) == ("r2", 5)
+    assert [past.run_id for past in store.schema.history("project")] == ["r2", "r1"]
+    assert store.schema.progress("nobody") is None
