@@ -76,7 +76,6 @@ class Given:
     progress: Progress | None = None
     settings: AgentSettings | None = None
     stop: StopSignal | None = None
-    debug: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from assay_core.store.client import Store
 from tests.bench.table import Line
 from tests.integration.discovery import DONE, LOOKUP, SHARE, an_insight, insights, open_bench, whole
 
 from assay_agent.stores.home import prepare
 from assay_agent.stores.server import EmbeddedServer
+from assay_core.store.client import Store
 
 LATENCY_S = 2.0
 ROUNDS = 3

@@ -16,14 +16,6 @@ from operator import add
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from assay_core import clock
-from assay_core.model.pack import Area
-from assay_core.model.project import Project
-from assay_core.model.run import DiscoveryRun, RunStep
-from assay_core.model.step import ResultColumn
-from assay_core.model.table import ColumnSchema, TableSchema
-from assay_core.store.client import Store
-from assay_core.store.fence import Fence, FencedRun
 from tests.bench.table import Line
 from tests.builders import an_id
 
@@ -38,6 +30,14 @@ from assay_agent.policy import Policy
 from assay_agent.ports import QueryLimits, QueryResult, TableRef
 from assay_agent.stores.home import prepare
 from assay_agent.stores.server import EmbeddedServer
+from assay_core import clock
+from assay_core.model.pack import Area
+from assay_core.model.project import Project
+from assay_core.model.run import DiscoveryRun, RunStep
+from assay_core.model.step import ResultColumn
+from assay_core.model.table import ColumnSchema, TableSchema
+from assay_core.store.client import Store
+from assay_core.store.fence import Fence, FencedRun
 
 STEPS = 100
 ROUNDS = 3

@@ -34,7 +34,7 @@ def test_keys_are_bound_for_the_block() -> None:
     log.logger("agent").info("after")
     first, second = [json.loads(line) for line in out.getvalue().splitlines()]
     assert (first["event"], first["run_id"], first["attempt"], first["level"]) == ("claimed", "r1", 2, "info")
-    assert first["logger"] == "agent"
+    assert first["component"] == "agent"
     assert "run_id" not in second
 
 

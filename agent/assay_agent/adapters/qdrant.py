@@ -8,6 +8,7 @@ calls go one at a time, because the local mode is not safe between threads.
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 import time
 import warnings
@@ -201,6 +202,8 @@ def _open_local(path: Path) -> QdrantClient:
         raise ConfigError(f"the vectors in {path} are in use by another process") from None
     except OSError as error:
         raise ConfigError(f"the folder {path} cannot be written: {error.strerror or error}") from None
+    except (sqlite3.Error, ValueError) as error:
+        raise ConfigError(f"the vectors in {path} cannot be read: {str(error)[:200]}") from None
 
 
 def _local_call(do: Callable[[], Answer]) -> Answer:
@@ -214,8 +217,8 @@ def _local_call(do: Callable[[], Answer]) -> Answer:
         if text.startswith("Collection ") and text.endswith(" not found"):
             raise _NoCollection(text) from None
         raise ConfigError(f"the vector index refused a request: {text[:200]}") from error
-    except OSError as error:
-        raise ConfigError(f"the vectors cannot be written: {error.strerror or error}") from error
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(f"the vectors cannot be read or written: {error}") from error
 
 
 def _server_call(do: Callable[[], Answer]) -> Answer:

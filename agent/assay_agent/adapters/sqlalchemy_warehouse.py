@@ -94,7 +94,7 @@ class SqlWarehouse:
         self._datasource_id = datasource_id
         self._engine = engine
         self._backend = backend
-        self._errors = (SQLAlchemyError, *_driver_errors(engine))
+        self._errors: tuple[type[Exception], ...] = (SQLAlchemyError, *_driver_errors(engine))
         self._lock = threading.Lock()
         self._running: set[_Statement] = set()
         self._closed = False

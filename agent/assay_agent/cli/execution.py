@@ -9,6 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
 
+from rich.console import Console
+from rich.markup import escape
+
 from assay_agent import agentserver
 from assay_agent.cli.configuration import Chosen, SecretsWithPassword, choose_project
 from assay_agent.cli.home import fail_abandoned, find_discovery, resume_hint, write_outputs
@@ -38,50 +41,54 @@ def demo(arguments: argparse.Namespace) -> int:
 
 
 def _execute(arguments: argparse.Namespace, *, demo: bool) -> int:
+    """What can be wrong with flags and source is said before anything is started."""
     settings = AgentSettings.load()
     argv = _flags(arguments)
     out = console(stderr=True)
-    embedder = open_embedder(settings, None)
-    starting = Stores(home=arguments.home, settings=settings, embedder_dims=embedder.dimensions)
+    starting = Stores(
+        home=arguments.home, settings=settings, embedder_dims=open_embedder(settings, None).dimensions
+    )
     with closing(starting):
-        starting.start()
         with TerminalProgress(out, quiet=arguments.quiet) as progress:
-            chosen = (
-                _demo_project(arguments.home, progress)
-                if demo
-                else choose_project(arguments, report=progress.note)
-            )
-            stores = starting.ready()
+            if demo:
+                chosen = _demo_project(arguments.home, progress)
+            else:
+                chosen = choose_project(arguments, report=progress.note)
+            stores = starting.start().ready()
             progress.note(f"stores: {stores.described}")
             fail_abandoned(stores.store)
             run = _create(stores.store, chosen.project)
-            code = agentserver.run(
-                ["--project-id", chosen.project.id, "--run-id", run.id, *argv],
-                given=agentserver.Given(
-                    stores=stores,
-                    secrets=SecretsWithPassword(others=open_secrets(settings), password=chosen.password),
-                    progress=progress,
-                    settings=settings,
-                    debug=arguments.debug,
-                ),
+            given = agentserver.Given(
+                stores=stores,
+                secrets=SecretsWithPassword(others=open_secrets(settings), password=chosen.password),
+                progress=progress,
+                settings=settings,
             )
-        finished = stores.store.runs.get(run.id)
-        found = find_discovery(stores.store, run.id)
-        if found is not None:
-            folder = arguments.out or arguments.home / "runs" / run.id
-            written = write_outputs(stores.store, found, folder)
-            if arguments.json:
-                print(json.dumps(stores.store.discoveries.raw(found.id), ensure_ascii=False, indent=1))
-            else:
-                print_findings(console(), found)
-            for path in written:
-                out.print(f"[dim]written:[/dim] {path}", soft_wrap=True)
+            code = agentserver.run(
+                ["--project-id", chosen.project.id, "--run-id", run.id, *argv], given=given
+            )
+        saved = _present(arguments, stores.store, run.id, out=out)
         if code != 0:
-            _explain(code, finished, found is not None)
+            _explain(code, stores.store.runs.get(run.id), saved=saved)
     return code
 
 
-def _explain(code: int, run: DiscoveryRun | None, saved: bool) -> None:
+def _present(arguments: argparse.Namespace, store: Store, run_id: str, *, out: Console) -> bool:
+    """Print the findings and write the files; False where the run left no result."""
+    found = find_discovery(store, run_id)
+    if found is None:
+        return False
+    written = write_outputs(store, found, arguments.out or arguments.home / "runs" / run_id)
+    if arguments.json:
+        print(json.dumps(store.discoveries.raw(found.id), ensure_ascii=False, indent=1))
+    else:
+        print_findings(console(), found)
+    for path in written:
+        out.print(f"[dim]written:[/dim] {escape(str(path))}", soft_wrap=True)
+    return True
+
+
+def _explain(code: int, run: DiscoveryRun | None, *, saved: bool) -> None:
     """Why the run did not complete, on one line, and the command that shows what it left."""
     if run is None:
         return

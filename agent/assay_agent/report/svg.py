@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from markupsafe import Markup
@@ -12,6 +13,8 @@ _WIDTH = 720
 _ROW, _BAR = 24, 16
 _LABEL_CHARS = 26
 _LINE_HEIGHT, _PAD = 200, 44
+_CHAR = 7.5
+_FIRST = re.compile(r"\d{4}-\d\d-01")
 
 
 def draw(chart: Chart) -> Markup:
@@ -94,7 +97,8 @@ def _line(chart: Chart) -> Markup:
         ),
     ]
     extremes = {chart.values.index(max(chart.values)), chart.values.index(min(chart.values))}
-    shown = _ticks(len(points))
+    labels = _common_tail_cut(chart.labels)
+    shown = _ticks(len(points), longest=max(len(_short(label, chars=12)) for label in labels))
     for index, (x, y) in enumerate(points):
         cited = index in chart.marked
         if cited or index in extremes or len(points) <= 31:
@@ -114,16 +118,21 @@ def _line(chart: Chart) -> Markup:
         if index in shown:
             body.append(
                 Markup('<text class="label" x="{x:.1f}" y="{y}" text-anchor="middle">{l}</text>').format(
-                    x=x, y=_LINE_HEIGHT - 8, l=_short(chart.labels[index], chars=12)
+                    x=x, y=_LINE_HEIGHT - 8, l=_short(labels[index], chars=12)
                 )
             )
     return _svg(_LINE_HEIGHT, _about(chart), body)
 
 
-def _ticks(count: int) -> set[int]:
-    """At most about twelve evenly spaced labels."""
-    every = max(1, -(-count // 12))
-    return set(range(0, count, every))
+def _ticks(count: int, *, longest: int) -> set[int]:
+    """Evenly spaced labels, as many as fit beside each other."""
+    fit = max(2, int((_WIDTH - _PAD * 2) / (longest * _CHAR + 10)))
+    return set(range(0, count, max(1, -(-count // fit))))
+
+
+def _common_tail_cut(labels: Sequence[str]) -> list[str]:
+    """Dates that all stand on the first of a month read as months."""
+    return [label[:7] for label in labels] if all(_FIRST.fullmatch(label) for label in labels) else list(labels)
 
 
 def _short(text: str, *, chars: int = _LABEL_CHARS) -> str:

@@ -88,7 +88,8 @@ SQLITE = Dialect(
     function_schemas=frozenset(),
     files_as_tables=False,
     hints=(
-        "Dates are text or numbers, there is no DATE type: use strftime('%Y-%m', d), date(d, '+7 days'), julianday(a) - julianday(b).",
+        "There is no DATE type, dates are text or numbers: strftime('%Y-%m', d), date(d, '+7 days'), "
+        "julianday(a) - julianday(b).",
         "There is no date_trunc, extract, interval, to_char, ILIKE, QUALIFY, median or percentile function here.",
         "Integer divided by integer is an integer: multiply by 1.0 first.",
         "`||` joins text; concat() may be missing. LIKE already ignores case for ASCII letters.",

@@ -40,6 +40,8 @@ _QUOTED_TOKENS = frozenset(
         TokenType.BYTE_STRING,
     }
 )
+_OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
+_CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 # Words that may stand before a parenthesis without being a function.
 _STRUCTURE = names("""
     all and any array as asof between by case cross cube distinct else end escape except exclude exists filter following
@@ -128,18 +130,20 @@ def _check_tokens(tokens: list[Token]) -> None:
         )
     depth = 0
     for token in words:
-        if token.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
+        if token.token_type in _OPENING:
             depth += 1
-        elif token.token_type in (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE):
+        elif token.token_type in _CLOSING:
             depth -= 1
         if depth > MAX_NESTING:
-            raise _refused(f"brackets are nested more than {MAX_NESTING} deep; use CTEs")
+            raise _refused(f"the statement is nested more than {MAX_NESTING} deep; use CTEs")
         if token.token_type not in _QUOTED_TOKENS:
             _check_word(token.text)
 
 
 def _check_word(text: str) -> None:
     """Outside quotes: letters that can be seen, digits, ASCII signs. `ﬁ`, zero-width and look-alike signs are none."""
+    if text.startswith("$") and len(text) > 1:
+        raise _refused("parameters and variables have no value here; write the value itself")
     if text.isascii():
         return
     for char in text:
@@ -151,6 +155,7 @@ def _check_word(text: str) -> None:
 
 def _first_line(error: Exception) -> str:
     text = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).strip()
+    text = re.sub(r"^Required keyword: .*?>\.", "something is missing.", text)
     return (text.splitlines() or ["syntax error"])[0][:200]
 
 
@@ -226,6 +231,8 @@ def _why_not(node: exp.Expr) -> str:
 
 
 def _check_select(node: exp.Select) -> None:
+    if not node.expressions and not node.args.get("from_"):
+        raise _refused("the query selects nothing")
     for part in (
         "into",
         "locks",

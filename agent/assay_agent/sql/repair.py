@@ -69,7 +69,7 @@ def extract_sql(reply: str) -> str | None:
         if found := _from_json(body):
             return found
         if _QUERY_WORD.search(body) and _QUERY_START.match(body):
-            return body
+            return str(body)
     if found := _from_json(text):
         return found
     return text if _QUERY_START.match(text) else None

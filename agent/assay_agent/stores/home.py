@@ -77,10 +77,12 @@ def running_stores(home: Path) -> RunningStores | None:
     return found if process_start(found.pid) == found.start else None
 
 
-def announce(home: Path, url: str) -> None:
+def announce(home: Path, url: str, *, server_pid: int | None) -> None:
+    """Say in `stores.json` where others may read; replaced in one step, so that nobody reads half of it."""
     pid = os.getpid()
+    told = {"url": url, "pid": pid, "start": process_start(pid), "server_pid": server_pid}
     fresh = home / "stores.json.new"
-    fresh.write_text(json.dumps({"url": url, "pid": pid, "start": process_start(pid)}), encoding="utf-8")
+    fresh.write_text(json.dumps(told), encoding="utf-8")
     fresh.chmod(0o600)
     fresh.replace(home / "stores.json")
 

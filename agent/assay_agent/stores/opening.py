@@ -151,11 +151,9 @@ class Stores:
         assert uri is not None
         store = Store.connect(uri, settings.mongodb_db)
         self._closing.callback(store.close)
-        store.ensure_indexes(
-            checkpoint_retention_s=settings.discovery_checkpoint_retention, rebuild=self._server is not None
-        )
+        self._index_documents(store)
         if self._server:
-            announce(self._home, uri)
+            announce(self._home, uri, server_pid=self._server.pid)
             self._closing.callback(lambda: (self._home / "stores.json").unlink(missing_ok=True))
         return OpenStores(
             store=store,
@@ -164,6 +162,16 @@ class Stores:
             owned=True,
             closing=self._closing,
         )
+
+    def _index_documents(self, store: Store) -> None:
+        """A cluster's indexes are left alone when they differ; those of a home follow its settings."""
+        retention_s = self._settings.discovery_checkpoint_retention
+        try:
+            store.ensure_indexes(checkpoint_retention_s=retention_s, rebuild=self._server is not None)
+        except TransientError as error:
+            if self._server is None:
+                raise
+            raise ConfigError(f"the embedded MongoDB server in {self._home} cannot write: {error}") from error
 
 
 def open_stores(

@@ -38,6 +38,7 @@ class EmbeddedServer:
         self._wrapper: subprocess.Popen[str] | None = None
         self._said: queue.Queue[dict[str, Any]] = queue.Queue()
         self._url: str | None = None
+        self.pid: int | None = None
 
     def start(self) -> None:
         """Start and return at once."""
@@ -63,6 +64,7 @@ class EmbeddedServer:
             if "port" not in said:
                 self._fail(str(said.get("error")))
             self._url = f"mongodb://127.0.0.1:{said['port']}"
+            self.pid = int(said["pid"])
         return self._url
 
     def stop(self) -> None:

@@ -31,6 +31,7 @@ START_S = 30.0
 STOP_S = 10.0
 _POLL_S = 0.25
 _PR_SET_PDEATHSIG = 1
+_CAUSE = re.compile(r"no space|too large|permission|read-only|quota|in use|busy|resource|lock", re.IGNORECASE)
 _LISTENING = re.compile(r"listening on (127\.0\.0\.1):(\d+)")
 
 
@@ -67,12 +68,18 @@ def _watch(server: subprocess.Popen[str], over: threading.Event, owner: int) -> 
     while not over.wait(_POLL_S):
         if server.poll() is not None:
             reader.join(1.0)
-            return _say(error=last[-1] if last else f"the server ended with code {server.returncode}")
+            return _say(error=_last_words(last) or f"the server ended with code {server.returncode}")
         if not listening.is_set() and time.monotonic() > deadline:
             return _say(error=f"the server did not listen within {START_S:.0f} s")
         if os.name == "posix" and os.getppid() != owner:
             break
     return 0
+
+
+def _last_words(lines: deque[str]) -> str:
+    """The line that names a cause a person can remove, else the last one."""
+    told = [line for line in lines if _CAUSE.search(line)] or list(lines)
+    return re.sub(r"^(\[[^]]*\])+,? *", "", told[-1]) if told else ""
 
 
 def _read_output(server: subprocess.Popen[str], last: deque[str], listening: threading.Event) -> None:
@@ -88,7 +95,9 @@ def _read_output(server: subprocess.Popen[str], last: deque[str], listening: thr
 def _until_owner_ends(over: threading.Event) -> None:
     """The owner never writes: whatever comes is the end."""
     with contextlib.suppress(OSError):
-        sys.stdin.buffer.read()
+        # Not through `sys.stdin`, whose lock a thread that still reads would hold when this process ends.
+        while os.read(0, 4_096):
+            pass
     over.set()
 
 

@@ -34,6 +34,7 @@ DUPLICATE = 11000
 BAD_ADDRESS = "MONGODB_URI is not a valid MongoDB address (mongodb://host:port or mongodb+srv://…)"
 _DENIED = {13, 18, 8000, 33, 335}
 _DISK = {14031}
+_INSIDE = {1, 8}
 _PASSING = {
     6, 7, 24, 43, 46, 50, 64, 75, 89, 91, 100, 112, 133, 134, 189, 237, 262, 290, 317, 358, 9001,
     10058, 10107, 11600, 11602, 13435, 13436,
@@ -115,6 +116,8 @@ def _refusal(code: int | None, text: str) -> AssayError:
         )
     if code in _DISK:
         return ConfigError("the disk of MongoDB is full")
+    if code in _INSIDE:
+        return TransientError("MongoDB failed inside; is its disk full?", dependency="mongodb")
     if code in _PASSING:
         return TransientError(f"MongoDB is not ready: {text}", dependency="mongodb")
     return ConfigError(f"MongoDB refused a command (code {code}): {text}")

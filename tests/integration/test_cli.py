@@ -1,0 +1,235 @@
+"""`assay` as a person uses it: the real command line, embedded stores, files on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.integration.discovery import WHOLE, an_insight, insights, orders, query
+
+from assay_agent.cli.configuration import read_config, unknown_key
+from assay_agent.cli.program import execute
+from assay_core.errors import ConfigError
+from assay_core.model.project import Project
+
+ASSAY = [sys.executable, "-c", "from assay_agent.cli import main; main()"]
+LIMIT_S = 90
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a warehouse and a config whose model answers by script."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("MONGODB_URI", "QDRANT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    orders(tmp_path / "orders.duckdb")
+    script(tmp_path, {**WHOLE, "analysis": [insights(an_insight())]})
+    return tmp_path
+
+
+def script(place: Path, replies: dict[str, Any]) -> None:
+    (place / "script.json").write_text(json.dumps(replies), encoding="utf-8")
+    config = {
+        "llm": {"provider": "scripted", "config": {"script": str(place / "script.json"), "repeat_last": True}}
+    }
+    (place / "assay.yaml").write_text(json.dumps(config), encoding="utf-8")
+
+
+def assay(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*ASSAY, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def errors(stderr: str) -> list[str]:
+    return [line for line in stderr.splitlines() if line.startswith("error:")]
+
+
+def test_run_then_runs_show_and_report(place: Path) -> None:
+    ran = assay("run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "9", "--out", "out")
+    assert ran.returncode == 0, ran.stderr
+    assert "20.0% of orders have no amount" in ran.stdout
+    assert "stores:" in ran.stderr
+    document = json.loads((place / "out" / "discovery.json").read_text(encoding="utf-8"))
+    assert len(document["_id"] if "_id" in document else document["id"]) == 24
+    assert document["run_type"] == "full"
+    assert document["discovery_date"].endswith("Z")
+    assert "20.0% of orders have no amount" in (place / "out" / "report.html").read_text(encoding="utf-8")
+    listed = json.loads(assay("runs", "--json").stdout)
+    assert [run["status"] for run in listed] == ["completed"]
+    shown = assay("show")
+    assert "20.0% of orders have no amount" in shown.stdout
+    again = assay("report", listed[0]["id"][:8], "--out", "again")
+    assert again.returncode == 0, again.stderr
+    assert (place / "again" / "report.html").is_file()
+
+
+def test_json_puts_the_document_alone_on_standard_output(place: Path) -> None:
+    ran = assay("run", "orders.duckdb", "--config", "assay.yaml", "--json", "--quiet")
+    assert json.loads(ran.stdout)["summary"]["total_insights"] >= 1
+
+
+def test_interrupt_saves_the_steps_and_names_the_command_that_shows_them(place: Path) -> None:
+    script(
+        place,
+        {
+            "exploration": [
+                query("SELECT count(*) FROM main.orders a, main.orders b, main.orders c, main.orders d")
+            ]
+        },
+    )
+    process = subprocess.Popen(
+        [*ASSAY, "run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "10000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    seen = ""
+    deadline = time.monotonic() + LIMIT_S
+    while " rows, " not in seen and time.monotonic() < deadline:
+        seen += process.stderr.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    rest = process.communicate(timeout=LIMIT_S)[1]
+    assert process.returncode == 130, seen + rest
+    command = rest.strip().splitlines()[-1]
+    assert command.startswith("stopped; its steps are saved: assay show ")
+    shown = assay(*command.split("assay ")[1].split())
+    assert "failed" in shown.stdout
+    assert "a look at quality and trend" in shown.stdout
+
+
+def test_run_whose_process_was_killed_is_shown_as_failed(place: Path) -> None:
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    process = subprocess.Popen(
+        [*ASSAY, "run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "10000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    seen = ""
+    while " rows, " not in seen:
+        seen += process.stderr.readline()
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+    listed = json.loads(assay("runs", "--json").stdout)
+    assert [(run["status"], run["error"]) for run in listed] == [("failed", "its process is gone")]
+
+
+def test_second_command_on_a_used_home_names_the_process(place: Path) -> None:
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    process = subprocess.Popen(
+        [*ASSAY, "run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "10000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        seen = ""
+        while " rows, " not in seen:
+            seen += process.stderr.readline()
+        second = assay("run", "orders.duckdb", "--config", "assay.yaml")
+        assert second.returncode == 10
+        assert str(process.pid) in errors(second.stderr)[0]
+        assert "running" in assay("show").stdout
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "no source given"),
+        (["run", "nowhere.csv"], "nowhere.csv"),
+        (["run", "empty"], "empty"),
+        (
+            ["run", "orders.duckdb", "--max-steps", "0"],
+            "--max-steps: must be a whole number from 1 to 10000, not '0'",
+        ),
+        (["run", "orders.duckdb", "--max-steps", "ten"], "not 'ten'"),
+        (["run", "orders.duckdb", "--config", "missing.yaml"], "missing.yaml cannot be read"),
+        (
+            ["run", "orders.duckdb", "--config", "bad.yaml"],
+            "unknown key llm.modell; known: config, model, provider",
+        ),
+        (["run", "orders.duckdb", "--config", "other.yaml"], "llm.provider is 'gpt', must be one of:"),
+        (["run", "orders.duckdb", "--areas", "churn"], "--areas: churn unknown; pack generic has anomalies"),
+        (["run", "orders.duckdb", "--source-env", "NOT_SET"], "NOT_SET"),
+        (["show", "zzzz"], "zzzz"),
+        (["show"], "no run yet"),
+        (["runs", "--limit", "0"], "--limit must be from 1 to 1000"),
+        (["estimate", "orders.duckdb", "--max-steps", "0"], "--max-steps must be from 1"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_ten(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    (place / "empty").mkdir()
+    (place / "bad.yaml").write_text("llm: {provider: scout, modell: x}", encoding="utf-8")
+    (place / "other.yaml").write_text("llm: {provider: gpt}", encoding="utf-8")
+    assert (
+        execute([*arguments, *([] if "--quiet" in arguments or arguments[0] != "run" else ["--quiet"])]) == 10
+    )
+    said = capsys.readouterr().err
+    assert len([line for line in said.splitlines() if "error:" in line]) == 1
+    assert says in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize("arguments", [["run", "x", "--unknown"], ["rnu"], ["test-connection", "moon"]])
+def test_wrong_command_line_is_exit_ten(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    assert execute(arguments) == 10
+    assert "error:" in capsys.readouterr().err
+
+
+def test_probes_say_what_answered(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["test-connection", "warehouse", "orders.duckdb"]) == 0
+    assert execute(["test-connection", "embedding"]) == 0
+    assert execute(["test-connection", "stores"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "2 tables" in said[0]
+    assert "384 dimensions" in said[1]
+    assert all(line.startswith("ok: ") for line in said)
+
+
+def test_estimate_names_every_cost_and_spends_nothing(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["estimate", "orders.duckdb", "--json", "--max-steps", "50"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["tables"], figures["rows"], figures["max_queries"], figures["cost_usd"]) == (
+        2,
+        110,
+        50,
+        0.0,
+    )
+    assert figures["input_tokens"] > 10_000
+
+
+def test_config_names_the_unknown_key_at_any_depth(tmp_path: Path) -> None:
+    assert unknown_key(Project, {"datasources": [{"id": "a", "provider": "duckdb", "confg": {}}]}) is not None
+    assert (
+        unknown_key(
+            Project, {"datasources": [{"id": "a", "config": {"anything": 1}}], "profile": {"x": {"y": 1}}}
+        )
+        is None
+    )
+    (tmp_path / "list.yaml").write_text("- a", encoding="utf-8")
+    with pytest.raises(ConfigError, match="must be a mapping"):
+        read_config(tmp_path / "list.yaml")
