@@ -18,7 +18,8 @@ from assay_core.errors import LossReason, OwnershipLost, TransientError
 from assay_core.model.run import RunStatus
 from assay_core.store import names
 from assay_core.store.client import Store
-from assay_core.store.fence import Fence, FencedRun, Insert, Put
+from assay_core.store.fence import Fence, FencedRun
+from assay_core.store.rows import Insert, Put
 
 
 def lost(reason: LossReason) -> Any:

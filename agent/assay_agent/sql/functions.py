@@ -17,7 +17,7 @@ _ANSI = names("""
     abs acos asin atan atan2 ceil ceiling cos degrees exp floor ln log log10 mod pi pow power radians round sign sin sqrt
     tan trunc coalesce nullif lower upper length substr substring trim ltrim rtrim replace count sum avg min max
     row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
-    current_date current_time current_timestamp cast extract position grouping
+    current_date current_time current_timestamp cast extract position grouping grouping_id
 """)
 
 _ARRAY_ANSI = names("""

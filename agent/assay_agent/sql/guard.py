@@ -20,6 +20,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from assay_agent.sql.dialects import Dialect, dialect_of, make_ref
 from assay_agent.sql.functions import names
 from assay_agent.sql.nodes import LISTED_NODES, REFUSED_FUNCTIONS, TABLE_PARTS
+from assay_agent.sql.rendering import render
 from assay_core.errors import QueryError
 
 MAX_NESTING = 200
@@ -28,7 +29,7 @@ MAX_NODES = 50_000
 MAX_SERIES_ROWS = 10_000_000
 """Rows a series with literal bounds may make."""
 
-_STARTS = frozenset({"select", "with", "from", "values", "table", "("})
+_STARTS = frozenset({"select", "with", "from", "values", "table", "pivot", "unpivot", "("})
 _QUOTED_TOKENS = frozenset(
     {
         TokenType.STRING,
@@ -48,7 +49,7 @@ _STRUCTURE = names("""
     from full glob group having ilike in inner intersect interval is join lateral left like limit materialized not
     offset on only or order outer over partition pivot preceding qualify recursive replace right rollup row rows select
     sets similar some struct system bernoulli reservoir tablesample then to union unpivot using values when where window
-    with within positional semi anti natural name map table lambda return cast try_cast values
+    with within positional semi anti natural name map table lambda return cast try_cast values overlaps
     """)
 _TYPES = names("""
     decimal numeric varchar char bpchar character varying text timestamp timestamptz time timetz bit varbit float double
@@ -88,10 +89,10 @@ def _check(sql: str, language: Dialect) -> Guarded:
     _check_tokens(_tokens(sql, language))
     tree = _parse(sql, language)
     _check_tree(tree, language)
-    rendered = _render(tree, language)
+    rendered = render(tree, dialect=language.name)
     again = _parse(rendered, language)
     _check_tree(again, language)
-    if again != tree and _render(again, language) != rendered:
+    if again != tree and render(again, dialect=language.name) != rendered:
         raise _refused("the statement cannot be read unambiguously; write it in a simpler form")
     _check_calls(_tokens(rendered, language), again, language)
     return Guarded(expression=again, sql=rendered, tables=tuple(sorted(_tables(again))))
@@ -175,15 +176,9 @@ def _parse(sql: str, language: Dialect) -> exp.Expr:
     if len(statements) != 1:
         raise _refused("exactly one statement is allowed")
     tree = statements[0]
-    if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values)):
+    if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery, exp.Values, exp.Pivot)):
         raise _refused(f"only a SELECT query may run, not {tree.key.upper()}")
     return tree
-
-
-def _render(tree: exp.Expr, language: Dialect) -> str:
-    return tree.sql(
-        dialect=language.name, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE
-    )
 
 
 def _check_tree(tree: exp.Expr, language: Dialect) -> None:

@@ -16,7 +16,8 @@ from pymongo.database import Database
 from assay_core.model.run import RunStep
 from assay_core.model.step import AnalysisAreaCheckpoint, ExplorationCheckpoint
 from assay_core.store import names
-from assay_core.store.fence import FencedRun, Insert, Put
+from assay_core.store.fence import FencedRun
+from assay_core.store.rows import Insert, Put
 from assay_core.store.translate import translated
 
 SUMMARY_STEP = 0

@@ -19,7 +19,8 @@ from assay_core.model.step import AnalysisStep, ExplorationStep, RecommendationS
 from assay_core.model.verdict import ValidationResult
 from assay_core.store import names
 from assay_core.store.encoding import json_value
-from assay_core.store.fence import FencedRun, Put, storable
+from assay_core.store.fence import FencedRun
+from assay_core.store.rows import Put, storable
 from assay_core.store.translate import translated
 
 

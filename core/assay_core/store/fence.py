@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-import bson
 from bson import ObjectId
 from bson.raw_bson import RawBSONDocument
 from pymongo import InsertOne, ReplaceOne
@@ -27,9 +26,8 @@ from assay_core.errors import LossReason, OwnershipLost, TransientError
 from assay_core.model.document import Document
 from assay_core.model.run import RunLifecycleEvent, RunStatus, StoredPhase
 from assay_core.store import names
-from assay_core.store.encoding import canonical
 from assay_core.store.faults import reach
-from assay_core.store.size import LIMIT_BYTES, fit
+from assay_core.store.rows import Insert, Put, batches, encoded, row_id, storable
 from assay_core.store.translate import DuplicateKey, translated
 
 if TYPE_CHECKING:
@@ -42,8 +40,6 @@ RETRY_S = 120.0
 _BACKOFF_S = (0.25, 0.5, 1.0, 2.0, 4.0)
 _LIST_LIMIT = 2_000
 """Items a pushed list of the run document keeps at most, newest last."""
-_BATCH_BYTES = 32 * 1024 * 1024
-_BATCH_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,47 +49,6 @@ class Fence:
     run_id: str
     attempt: int
     owner: str
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """A row to be replaced under its key (the fields that identify it, or its `_id`); `extra` fields are
-    added.
-    """
-
-    collection: str
-    key: Mapping[str, Any]
-    document: Document | Mapping[str, Any]
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """A row to be appended."""
-
-    collection: str
-    document: Document | Mapping[str, Any]
-
-
-def storable(value: Any) -> Any:
-    """The storable form of a model, a mapping or a plain value, without caveats."""
-    return canonical(value.stored() if isinstance(value, Document) else value)[0]
-
-
-def row_id(key: Mapping[str, Any]) -> Any:
-    """The `_id` that belongs to a key: itself when the key is an `_id`, else its values joined by colons.
-
-    The collision that keeps an older attempt out is thereby one of `_id`, and holds without any other index.
-    """
-    return key["_id"] if "_id" in key else ":".join(str(value) for value in key.values())
-
-
-def encoded(document: dict[str, Any]) -> RawBSONDocument:
-    """A canonical document as bytes, encoded once; made smaller first if the server would refuse it."""
-    raw = bson.encode(document)
-    if len(raw) > LIMIT_BYTES:
-        raw = bson.encode(fit(document))
-    return RawBSONDocument(raw)
 
 
 class FencedRun:
@@ -244,7 +199,7 @@ class FencedRun:
         """
         reach("before:put")
         if self.store.writes_across_collections and len(writes) > 1:
-            for batch in _batches((write, self._row_of(write)) for write in writes):
+            for batch in batches((write, self._row_of(write)) for write in writes):
                 self._put_batch(batch)
         else:
             for write in writes:
@@ -350,22 +305,3 @@ def _patiently(send: Callable[[], Answer], *, limit_s: float) -> Answer:
                 raise
             time.sleep(pause)
             tries += 1
-
-
-def _batches(
-    rows: Iterable[tuple[Put | Insert, RawBSONDocument]],
-) -> Iterator[list[tuple[Put | Insert, RawBSONDocument]]]:
-    """Rows in order, in batches of at most 32 MiB and 500 rows; the next batch is not encoded before it is
-    due.
-    """
-    batch: list[tuple[Put | Insert, RawBSONDocument]] = []
-    size = 0
-    for item in rows:
-        length = len(item[1].raw)
-        if batch and (size + length > _BATCH_BYTES or len(batch) >= _BATCH_ROWS):
-            yield batch
-            batch, size = [], 0
-        batch.append(item)
-        size += length
-    if batch:
-        yield batch

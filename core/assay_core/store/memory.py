@@ -17,7 +17,8 @@ from assay_core import clock
 from assay_core.errors import TransientError
 from assay_core.model.project import ContextNote, HistoricalPattern, ProjectContext
 from assay_core.store import names
-from assay_core.store.fence import FencedRun, storable
+from assay_core.store.fence import FencedRun
+from assay_core.store.rows import storable
 from assay_core.store.translate import DuplicateKey, translated
 
 SUCCESSFUL_KEPT, FAILED_KEPT, PATTERNS_KEPT, NOTES_KEPT = 100, 50, 200, 200

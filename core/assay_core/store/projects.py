@@ -17,7 +17,7 @@ from assay_core import clock
 from assay_core.model.feedback import Feedback
 from assay_core.model.project import Project
 from assay_core.store import names
-from assay_core.store.fence import storable
+from assay_core.store.rows import storable
 from assay_core.store.translate import translated
 
 _RUNS_AT_ONCE = 500

@@ -20,8 +20,8 @@ from assay_core import clock
 from assay_core.errors import ConfigError, LossReason, OwnershipLost
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunOutcome, RunStatus
 from assay_core.store import names
-from assay_core.store.fence import storable
 from assay_core.store.owner import local_owner, owner_is_gone
+from assay_core.store.rows import storable
 from assay_core.store.translate import DuplicateKey, translated
 
 __all__ = ["Outcomes", "Runs", "local_owner", "owner_is_gone"]

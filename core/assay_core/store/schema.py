@@ -18,7 +18,7 @@ from assay_core import clock
 from assay_core.model.document import Document
 from assay_core.model.table import CachedTable
 from assay_core.store import names
-from assay_core.store.fence import encoded, storable
+from assay_core.store.rows import encoded, storable
 from assay_core.store.translate import translated
 
 _BATCH = 200
