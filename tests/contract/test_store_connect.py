@@ -69,14 +69,18 @@ def test_every_index_is_there_and_saying_it_again_is_nothing(store: Store) -> No
         assert index.called in store.database[index.collection].index_information()
 
 
-def test_another_retention_is_refused_unless_rebuilding_is_asked_for(store: Store) -> None:
-    with pytest.raises(ConfigError):
-        store.ensure_indexes(checkpoint_retention_s=3600)
+def test_another_retention_takes_hold_only_when_rebuilding_is_asked_for(store: Store) -> None:
+    def kept_s() -> tuple[int, int]:
+        steps = store.database[names.CHECKPOINTS].index_information()["ttl_discovery_checkpoint"]
+        areas = store.database[names.AREA_CHECKPOINTS].index_information()[
+            "ttl_discovery_analysis_checkpoint"
+        ]
+        return steps["expireAfterSeconds"], areas["expireAfterSeconds"]
+
+    store.ensure_indexes(checkpoint_retention_s=3600)
+    assert kept_s() == (48 * 3600, 48 * 3600)
     store.ensure_indexes(checkpoint_retention_s=3600, rebuild=True)
-    steps = store.database[names.CHECKPOINTS].index_information()
-    areas = store.database[names.AREA_CHECKPOINTS].index_information()
-    assert steps["ttl_discovery_checkpoint"]["expireAfterSeconds"] == 3600
-    assert areas["ttl_discovery_analysis_checkpoint"]["expireAfterSeconds"] == 3600
+    assert kept_s() == (3600, 3600)
 
 
 def test_an_index_of_another_name_on_the_same_field_is_replaced(store: Store) -> None:

@@ -134,7 +134,7 @@ DUCKDB = (
     "SELECT info->>'$.s', info->'$.b'->'$.c', json_extract(info, '$.a') = '5', json_extract_string(info, '$.b.c[1]'), info->>'a' = '7' FROM flights ORDER BY id LIMIT 8",
     "SELECT count(*) FROM flights WHERE json_extract(info, '$.a')::INT > 10 AND (info->>'s') LIKE 'x1%'",
     "SELECT json_array_length(info->'$.b.c'), json_type(info), json_keys(info) FROM flights ORDER BY id LIMIT 2",
-    "SELECT json_array_length(info->'$.b'->'$.c'), coalesce(json_extract(info, '$.a'), '0'), upper(info->'s'->>'$'), list_transform([info], x -> x->>'$.s') FROM flights ORDER BY id LIMIT 3",
+    "SELECT json_array_length(info->'$.b'->'$.c'), coalesce(json_extract(info, '$.a'), '0'), upper(info->'s'->>'$'), list_transform(tags, x -> upper(x)) FROM flights ORDER BY id LIMIT 3",
     "SELECT tags[1], tags[-1], len(tags), list_contains(tags, 't1'), array_to_string(tags, '/'), tags[1:1] FROM flights ORDER BY id LIMIT 4",
     "SELECT t, count(*) FROM flights, unnest(tags) AS u(t) GROUP BY t ORDER BY t",
     "SELECT id, unnest(tags) AS t FROM flights ORDER BY id, t LIMIT 4",

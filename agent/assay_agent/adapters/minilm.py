@@ -2,7 +2,7 @@
 
 The weights and the tokenizer are data files of two installed distributions and are found by their metadata,
 so that nothing of them is imported. Loaded at the first use; runs without the memory arena and pads only to
-the longest text of a batch, which keeps it at some 170 MB. Texts are cut to 256 tokens, what the model was
+the longest text of a batch, which keeps it at some 220 MB. Texts are cut to 256 tokens, what the model was
 trained on.
 """
 
@@ -86,6 +86,7 @@ def _load() -> tuple[Any, Any]:
     tokenizer.enable_padding()
     options = onnxruntime.SessionOptions()
     options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False
     options.intra_op_num_threads = _THREADS
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(

@@ -86,7 +86,7 @@ class Store:
             self.client.admin.command("ping")
 
     def ensure_indexes(self, *, checkpoint_retention_s: float, rebuild: bool = False) -> None:
-        """Create every index; `rebuild` replaces one whose options changed (a new retention)."""
+        """Create every index; `rebuild` replaces one whose options changed (a new retention), else it stays."""
         indexes.ensure(self.database, checkpoint_retention_s=checkpoint_retention_s, rebuild=rebuild)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """Which indexes the collections need, and how they are brought into place.
 
 `ensure` is called by whoever creates the store's first documents (command line, operator) and by the agent at
-start. An index whose options changed (server codes 85 and 86) is dropped and built anew when asked for.
+start. An index whose options changed (server codes 85 and 86) is dropped and built anew when asked for: by whoever owns the
+settings of the whole installation, not by every run.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.collection import Collection
 from pymongo.database import Database
 from pymongo.errors import OperationFailure
 
@@ -98,31 +100,33 @@ def needed(*, checkpoint_retention_s: float) -> tuple[Index, ...]:
 
 
 def ensure(database: Database[dict[str, Any]], *, checkpoint_retention_s: float, rebuild: bool) -> None:
-    """Create what is missing; with `rebuild`, replace an index whose options differ, else `ConfigError`."""
+    """Create what is missing. An index whose options differ is replaced with `rebuild`, else left as it is."""
     by_collection: dict[str, list[Index]] = {}
     for index in needed(checkpoint_retention_s=checkpoint_retention_s):
         by_collection.setdefault(index.collection, []).append(index)
     with translated():
         for collection, indexes in by_collection.items():
-            try:
-                database[collection].create_indexes([index.model() for index in indexes])
-            except OperationFailure as error:
-                if error.code not in _CONFLICT or not rebuild:
-                    raise
+            if not _created(database[collection], indexes):
                 for index in indexes:
-                    _replace(database, index)
+                    _one(database[collection], index, rebuild=rebuild)
 
 
-def _replace(database: Database[dict[str, Any]], index: Index) -> None:
-    rows = database[index.collection]
-    model = index.model()
+def _one(rows: Collection[dict[str, Any]], index: Index, *, rebuild: bool) -> None:
+    if _created(rows, [index]) or not rebuild:
+        return
+    wanted = dict(index.model().document["key"])
+    for name, existing in rows.index_information().items():
+        if name == index.called or dict(existing["key"]) == wanted:
+            rows.drop_index(name)
+    rows.create_indexes([index.model()])
+
+
+def _created(rows: Collection[dict[str, Any]], indexes: list[Index]) -> bool:
+    """False when one of them exists with other options."""
     try:
-        rows.create_indexes([model])
+        rows.create_indexes([index.model() for index in indexes])
     except OperationFailure as error:
-        if error.code not in _CONFLICT:
-            raise
-        wanted = dict(model.document["key"])
-        for name, existing in rows.index_information().items():
-            if name == index.called or dict(existing["key"]) == wanted:
-                rows.drop_index(name)
-        rows.create_indexes([model])
+        if error.code in _CONFLICT:
+            return False
+        raise
+    return True

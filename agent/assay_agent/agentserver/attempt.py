@@ -1,0 +1,159 @@
+"""One claimed attempt, from wiring to its terminal write. The one place that catches `OwnershipLost`."""
+
+from __future__ import annotations
+
+import argparse
+import traceback
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+from assay_agent.agentserver.outcome import Verdict, say, verdict_of
+from assay_agent.agentserver.signals import stopping_signals
+from assay_agent.context import Progress, RunContext, StopSignal
+from assay_agent.discovery.pipeline import ENDED_EARLY, SoFar, run_discovery, save_partial
+from assay_agent.llm.roles import RoleModels
+from assay_agent.ports import SecretProvider
+from assay_agent.settings import AgentSettings
+from assay_agent.stores import OpenStores
+from assay_agent.wiring import RunOptions, Wiring, open_embedder, open_secrets, policy_of
+from assay_core import log
+from assay_core.errors import AssayError, ConfigError, OwnershipLost, StopRequested
+from assay_core.model.discovery import DiscoveryResult
+from assay_core.model.run import DiscoveryRun, RunStatus, RunStep
+from assay_core.store.fence import FencedRun
+
+_logger = log.logger(__name__)
+
+
+class SilentProgress:
+    """Progress for a pod: the log and the run document are enough."""
+
+    def phase(self, name: str, *, percent: int, detail: str) -> None:
+        _logger.info("progress", phase=name, percent=percent, detail=detail)
+
+    def step(self, row: RunStep, *, percent: int) -> None:
+        _logger.info(
+            "step", step=row.step_num, type=row.type, percent=percent, rows=row.row_count, error=row.error
+        )
+
+    def note(self, text: str) -> None:
+        _logger.info("note", text=text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a caller in the same process hands over instead of the environment."""
+
+    stores: OpenStores | None = None
+    secrets: SecretProvider | None = None
+    progress: Progress | None = None
+    settings: AgentSettings | None = None
+    stop: StopSignal | None = None
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One claimed attempt, from wiring to its terminal write."""
+
+    given: Given
+    settings: AgentSettings
+    arguments: argparse.Namespace
+    options: RunOptions
+    stores: OpenStores
+    claimed: DiscoveryRun
+    fenced: FencedRun
+    ctx: RunContext | None = None
+    discovery: DiscoveryResult | None = None
+
+    def run(self, resources: ExitStack) -> int:
+        stop = self.given.stop or StopSignal()
+        so_far = SoFar()
+        with stopping_signals(stop, grace_s=policy_of(self.settings).run.stop_grace_s):
+            try:
+                verdict = self._work(stop, so_far, resources)
+            except OwnershipLost as lost:
+                verdict = verdict_of(lost)
+            except (AssayError, StopRequested) as error:
+                verdict = self._end_early(error, so_far)
+            except Exception as error:  # noqa: BLE001 - a bug must still end as an outcome
+                # A bug: the traceback is for a developer, the run stays resumable.
+                traceback.print_exc()
+                verdict = self._end_early(error, so_far)
+        resumable = verdict.kind not in ("Completed", "OwnershipLost") and self._has_checkpoints()
+        say(
+            self.fenced.fence,
+            verdict,
+            termination_message=self.settings.assay_termination_message,
+            resumable=resumable,
+            discovery_id=self.discovery.id if self.discovery else None,
+            store=self.stores.store,
+        )
+        return verdict.exit_code
+
+    def _work(self, stop: StopSignal, so_far: SoFar, resources: ExitStack) -> Verdict:
+        project = self.stores.store.projects.get(self.arguments.project_id)
+        if project is None or self.claimed.project_id != self.arguments.project_id:
+            raise ConfigError(
+                f"--project-id {self.arguments.project_id} is not the project of run {self.claimed.id}"
+            )
+        wiring = Wiring(
+            settings=self.settings,
+            policy=policy_of(self.settings),
+            store=self.stores.store,
+            vectors=self.stores.vectors,
+            secrets=self.given.secrets or open_secrets(self.settings),
+            embedder=open_embedder(self.settings, project),
+            progress=self.given.progress or SilentProgress(),
+            stop=stop,
+        )
+        asked = {
+            "max_steps": self.options.max_steps,
+            "min_steps": self.options.min_steps,
+            "areas": list(self.options.areas),
+            "effort": self.arguments.effort,
+        }
+        self.fenced.mark(set=asked)
+        run = self.claimed.model_copy(update=asked)
+        self.ctx = ctx = wiring.context(run, project, self.fenced, self.options, resources=resources)
+        self.discovery = run_discovery(ctx, so_far)
+        self._finish(RunStatus.COMPLETED, error=None)
+        self.stores.store.checkpoints.delete_all(self.fenced)
+        return Verdict(exit_code=0, kind="Completed", reason="Completed")
+
+    def _end_early(self, error: BaseException, so_far: SoFar) -> Verdict:
+        """Save what is done where there is something, then say on the run document that and why it failed."""
+        verdict = verdict_of(error)
+        try:
+            if self.ctx is not None and isinstance(error, ENDED_EARLY):
+                self.discovery = save_partial(self.ctx, so_far)
+            self._finish(RunStatus.FAILED, error=f"{verdict.reason}: {verdict.message}")
+        except OwnershipLost as lost:
+            return verdict_of(lost)
+        except AssayError as failure:
+            _logger.error("terminal write failed", error=str(failure))
+        return verdict
+
+    def _finish(self, status: RunStatus, *, error: str | None) -> None:
+        model = self.ctx.model if self.ctx else None
+        elapsed_ms = self.ctx.deadline.elapsed_ms() if self.ctx else 0
+        if self.ctx is not None:
+            usage = model.usage() if isinstance(model, RoleModels) else []
+            self.fenced.mark(set={"usage": usage, "phase_timings": self.ctx.timings})
+        self.fenced.finish(
+            status=status,
+            error=error,
+            discovery_id=self.discovery.id if self.discovery else None,
+            active_ms=elapsed_ms,
+            llm_provider=model.provider if model else None,
+            llm_model=model.model if model else None,
+            zero_checkpoint=status is RunStatus.COMPLETED,
+        )
+        if self.claimed.project_id:
+            self.stores.store.projects.touch_last_run(
+                self.claimed.project_id, status, self.claimed.started_at
+            )
+
+    def _has_checkpoints(self) -> bool:
+        with suppress(AssayError):
+            return bool(self.stores.store.checkpoints.steps(self.claimed.id))
+        return False
