@@ -18,7 +18,7 @@ from assay_agent.ports import QueryLimits, WarehouseSettings
 from tests.bench.table import Line
 
 COLUMNS = "carrier, flight, tailnum, origin, dest, dep_delay, arr_delay, air_time, distance, time_hour"
-ROUNDS = 15
+ROUNDS = 31
 GOAL = 0.5
 WHOLE_GOAL = 1.0
 """With every row as a document besides, which SUMMARIZE does not give and building dicts alone costs."""

@@ -8,12 +8,20 @@ password stands in no error, log or `repr`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
+from psycopg.abc import AdaptContext, Buffer
+from psycopg.adapt import Loader
+from psycopg.types.datetime import (
+    DateLoader,
+    IntervalLoader,
+    TimeLoader,
+    TimestampLoader,
+    TimestamptzLoader,
+    TimetzLoader,
+)
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
@@ -91,7 +99,7 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
                 [", ".join(f'"{s.replace(chr(34), chr(34) * 2)}"' for s in schemas)],
             )
         connection.commit()
-        for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
+        for name, loader in _LOADERS.items():
             connection.adapters.register_loader(name, loader)
     except BaseException:
         connection.close()
@@ -99,30 +107,54 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
     return connection
 
 
-class _Date(DateLoader):
-    """Dates Python cannot hold (infinity, before year 1, after 9999) stay text."""
+class _OrText(Loader):
+    """What Python cannot hold (infinity, before year 1, after 9999, 24:00:00) stays the server's text."""
 
-    def load(self, data: Any) -> date | str:  # type: ignore[override]  # wider on purpose
+    inner: ClassVar[type[Loader]]
+
+    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
+        super().__init__(oid, context)
+        self._inner = self.inner(oid, context)
+
+    def load(self, data: Buffer) -> Any:
         try:
-            return super().load(data)
-        except psycopg.DataError:
+            return self._inner.load(data)
+        except (psycopg.DataError, OverflowError, ValueError):
             return bytes(data).decode()
 
 
-class _Timestamp(TimestampLoader):
-    def load(self, data: Any) -> datetime | str:  # type: ignore[override]  # wider on purpose
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return bytes(data).decode()
+class _Date(_OrText):
+    inner = DateLoader
 
 
-class _Timestamptz(TimestamptzLoader):
-    def load(self, data: Any) -> datetime | str:  # type: ignore[override]  # wider on purpose
-        try:
-            return super().load(data)
-        except psycopg.DataError:
-            return bytes(data).decode()
+class _Time(_OrText):
+    inner = TimeLoader
+
+
+class _TimeTz(_OrText):
+    inner = TimetzLoader
+
+
+class _Timestamp(_OrText):
+    inner = TimestampLoader
+
+
+class _TimestampTz(_OrText):
+    inner = TimestamptzLoader
+
+
+class _Interval(_OrText):
+    inner = IntervalLoader
+
+
+_LOADERS = {
+    "date": _Date,
+    "time": _Time,
+    "timetz": _TimeTz,
+    "timestamp": _Timestamp,
+    "timestamptz": _TimestampTz,
+    "interval": _Interval,
+}
 
 
 class _Postgres:

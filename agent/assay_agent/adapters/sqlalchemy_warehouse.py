@@ -238,6 +238,8 @@ class SqlWarehouse:
                 finally:
                     with self._lock:
                         self._running.discard(statement)
+                    if self._closed:  # the pool is gone and would leave it open
+                        connection.invalidate()
         except self._errors as error:
             raise self._translated(error) from error
 

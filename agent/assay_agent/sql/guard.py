@@ -26,6 +26,8 @@ from assay_core.errors import QueryError
 MAX_NESTING = 200
 MAX_CHARS = 100_000
 MAX_NODES = 50_000
+MAX_RENDERINGS = 3
+"""Rounds of rendering and parsing within which a statement must come to rest; most do in the first."""
 MAX_SERIES_ROWS = 10_000_000
 """Rows a series with literal bounds may make."""
 
@@ -90,12 +92,15 @@ def _check(sql: str, language: Dialect) -> Guarded:
     tree = _parse(sql, language)
     _check_tree(tree, language)
     rendered = render(tree, dialect=language.name)
-    again = _parse(rendered, language)
-    _check_tree(again, language)
-    if again != tree and render(again, dialect=language.name) != rendered:
-        raise _refused("the statement cannot be read unambiguously; write it in a simpler form")
-    _check_calls(_tokens(rendered, language), again, language)
-    return Guarded(expression=again, sql=rendered, tables=tuple(sorted(_tables(again))))
+    for _ in range(MAX_RENDERINGS):
+        tree = _parse(rendered, language)
+        _check_tree(tree, language)
+        again = render(tree, dialect=language.name)
+        if again == rendered:
+            _check_calls(_tokens(rendered, language), tree, language)
+            return Guarded(expression=tree, sql=rendered, tables=tuple(sorted(_tables(tree))))
+        rendered = again
+    raise _refused("the statement cannot be read unambiguously; write it in a simpler form")
 
 
 # ------------------------------------------------------------------------------------------------------- text

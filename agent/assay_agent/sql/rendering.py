@@ -66,7 +66,7 @@ def _numeric_affinity(tree: exp.Expr) -> None:
     """`CAST(x AS NUMERIC)` keeps integers whole; as REAL, which the generator writes, it would not."""
     for cast in tree.find_all(exp.Cast):
         if cast.to.is_type(exp.DType.DECIMAL):
-            cast.set("to", exp.DataType.build("NUMERIC", udt=True))
+            cast.set("to", exp.DataType(this=exp.DType.USERDEFINED, kind="NUMERIC"))
 
 
 _REWRITES: dict[str, tuple[Callable[[exp.Expr], None], ...]] = {

@@ -1,8 +1,8 @@
 """Which indexes the collections need, and how they are brought into place.
 
 `ensure` is called by whoever creates the store's first documents (command line, operator) and by the agent at
-start. An index whose options changed (server codes 85 and 86) is dropped and built anew when asked for: by whoever owns the
-settings of the whole installation, not by every run.
+start. An index whose options changed (server codes 85 and 86) is dropped and built anew only when asked for: by
+whoever owns the settings of the whole installation, not by every run.
 """
 
 from __future__ import annotations

@@ -1,0 +1,384 @@
+"""What an analyst would ask of a table, as SQL with a stable key, the most telling first. Pure.
+
+Every statement returns its evidence ready to be cited: groups with their size, rates with their base, the threshold it used, and what
+matters most in the first rows. Families: profile, missing, dup, orphan, gap, conc, trend, season, group, outlier, corr.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from assay_agent.evidence.filters import as_number
+from assay_agent.scout.roles import Profile, Roles, humanised, is_numeric, is_simple, is_time
+from assay_agent.scout.situation import Table
+from assay_agent.scout.sql_text import Sql, literal
+
+_PROFILE_COLUMNS = 12
+_MISSING_COLUMNS = 12
+_DUPLICATE_ROWS = 2_000_000
+_SHOWN = 20
+_CORRELATED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Smaller `priority` is asked first; `key` is unique and stable."""
+
+    key: str
+    priority: float
+    purpose: str
+    sql: str
+
+    @property
+    def told(self) -> str:
+        """The purpose with its key, as it goes into `query_purpose`."""
+        return f"{self.purpose} [{self.key}]"
+
+
+def minimum_rows(rows: int) -> int:
+    """Rows a group needs to be spoken of: enough for its mean to be steady."""
+    for size, least in ((100_000, 1_000), (10_000, 100), (1_000, 30), (200, 10)):
+        if rows >= size:
+            return least
+    return 3
+
+
+def profile_questions(table: Table, sql: Sql) -> list[Question]:
+    """Rows, filled and distinct values and range of each simple column, several columns a statement."""
+    columns = [column for column in table.columns if is_simple(column)]
+    questions: list[Question] = []
+    for start in range(0, len(columns), _PROFILE_COLUMNS):
+        chunk = columns[start : start + _PROFILE_COLUMNS]
+        parts = ["count(*) AS n_rows"]
+        for position, column in enumerate(chunk, start=start):
+            name = sql.name(column.name)
+            parts.append(f"count({name}) AS c{position}_filled")
+            parts.append(f"{sql.distinct(column.name, table.rows)} AS c{position}_distinct")
+            if is_numeric(column) or is_time(column):
+                parts += [f"min({name}) AS c{position}_min", f"max({name}) AS c{position}_max"]
+        questions.append(
+            Question(
+                key=f"profile:{table.ref}:{start}",
+                priority=0,
+                purpose=f"Profile of {table.ref}, columns {start + 1} to {start + len(chunk)}",
+                sql=f"SELECT {', '.join(parts)} FROM {sql.ref(table.ref)}",
+            )
+        )
+    return questions
+
+
+def read_profiles(
+    table: Table, results: Mapping[str, list[dict[str, Any]]]
+) -> tuple[int, dict[str, Profile]] | None:
+    """Rows and profiles from the answers; None while none is there."""
+    columns = [column for column in table.columns if is_simple(column)]
+    rows: int | None = None
+    profiles: dict[str, Profile] = {}
+    for start in range(0, len(columns), _PROFILE_COLUMNS):
+        answer = results.get(f"profile:{table.ref}:{start}")
+        if not answer:
+            continue
+        row = answer[0]
+        rows = int(as_number(row.get("n_rows")) or 0)
+        for position, column in enumerate(columns[start : start + _PROFILE_COLUMNS], start=start):
+            profiles[column.name] = Profile(
+                filled=_whole(row.get(f"c{position}_filled")),
+                distinct=_whole(row.get(f"c{position}_distinct")),
+                low=row.get(f"c{position}_min"),
+                high=row.get(f"c{position}_max"),
+            )
+    return None if rows is None else (rows, profiles)
+
+
+def _whole(value: Any) -> int | None:
+    number = as_number(value)
+    return None if number is None else int(number)
+
+
+def table_questions(
+    table: Table, roles: Roles, others: Sequence[tuple[Table, Roles]], sql: Sql
+) -> list[Question]:
+    """Everything worth asking of a profiled table, by priority."""
+    if roles.rows < 2:
+        return []
+    found = [
+        *_missing(table, roles, sql),
+        *_duplicates(table, roles, sql),
+        *_orphans(table, roles, others, sql),
+        *_gaps(table, roles, sql),
+        *_trends(table, roles, sql),
+        *_seasons(table, roles, sql),
+        *_groups(table, roles, sql),
+        *_concentration(table, roles, sql),
+        *_outliers(table, roles, sql),
+        *_correlations(table, roles, sql),
+    ]
+    return sorted(found, key=lambda question: (question.priority, question.key))
+
+
+def _incomplete(roles: Roles) -> list[str]:
+    return [
+        name
+        for name, profile in roles.profiles.items()
+        if profile.filled is not None and profile.filled < roles.rows
+    ]
+
+
+def _missing(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    columns = sorted(_incomplete(roles), key=lambda name: roles.profiles[name].filled or 0)[:_MISSING_COLUMNS]
+    if not columns:
+        return
+    ref = sql.ref(table.ref)
+    scans = " UNION ALL ".join(
+        f"SELECT {literal(name)} AS column_name, count(*) AS n_rows, count(*) - count({sql.name(name)}) AS n_missing FROM {ref}"
+        for name in columns
+    )
+    yield Question(
+        key=f"missing:{table.ref}",
+        priority=1,
+        purpose=f"Share of missing values by column in {table.ref}",
+        sql=f"SELECT column_name, n_rows, n_missing, n_missing * 1.0 / n_rows AS share_missing FROM ({scans}) AS s ORDER BY share_missing DESC",
+    )
+
+
+def _duplicates(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    if (
+        roles.rows > _DUPLICATE_ROWS
+        or not all(is_simple(column) for column in table.columns)
+        or len(table.columns) > 40
+    ):
+        return
+    if any((profile.distinct or 0) >= roles.rows for profile in roles.profiles.values()):
+        return
+    ref = sql.ref(table.ref)
+    yield Question(
+        key=f"dup:{table.ref}",
+        priority=6,
+        purpose=f"Duplicate rows in {table.ref}",
+        sql=(
+            f"SELECT a.n_rows, b.n_distinct, a.n_rows - b.n_distinct AS n_duplicate, (a.n_rows - b.n_distinct) * 1.0 / a.n_rows AS share_duplicate "
+            f"FROM (SELECT count(*) AS n_rows FROM {ref}) AS a CROSS JOIN (SELECT count(*) AS n_distinct FROM (SELECT DISTINCT * FROM {ref}) AS d) AS b"
+        ),
+    )
+
+
+def _orphans(
+    table: Table, roles: Roles, others: Sequence[tuple[Table, Roles]], sql: Sql
+) -> Iterator[Question]:
+    """Keys that find no partner: a column named as another table's unique column."""
+    for other, theirs in others:
+        if other.ref == table.ref:
+            continue
+        for column in other.columns:
+            mine = table.column(column.name)
+            unique = column.category == "primary_key" or (
+                theirs.rows > 1 and theirs.distinct(column.name) >= theirs.rows
+            )
+            repeated = roles.distinct(column.name) < roles.rows
+            if (
+                mine is None
+                or not unique
+                or not repeated
+                or column.name.lower() in ("id", "name")
+                or theirs.rows > roles.rows
+            ):
+                continue
+            key = sql.name(column.name)
+            yield Question(
+                key=f"orphan:{table.ref}:{column.name}:{other.ref}",
+                priority=2,
+                purpose=f"Rows of {table.ref} without a match in {other.ref} by {column.name}",
+                sql=(
+                    f"SELECT count(*) AS n_rows, count(*) - count(r.{key}) AS n_without_match, "
+                    f"(count(*) - count(r.{key})) * 1.0 / count(*) AS share_without_match, "
+                    f"count(DISTINCT CASE WHEN r.{key} IS NULL THEN f.{key} END) AS n_keys_without_match, count(DISTINCT f.{key}) AS n_keys "
+                    f"FROM {sql.ref(table.ref)} AS f LEFT JOIN (SELECT DISTINCT {key} FROM {sql.ref(other.ref)}) AS r ON f.{key} = r.{key} "
+                    f"WHERE f.{key} IS NOT NULL"
+                ),
+            )
+
+
+def _gaps(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    """Whether a gap is spread evenly or sits in some groups."""
+    gaps = [
+        name
+        for name in _incomplete(roles)
+        if 0.001 <= 1 - (roles.profiles[name].filled or 0) / roles.rows <= 0.9
+    ]
+    gaps.sort(key=lambda name: -(roles.profiles[name].filled or 0))
+    seen: set[int] = set()
+    least = minimum_rows(roles.rows)
+    for name in gaps:
+        filled = roles.profiles[name].filled or 0
+        if filled in seen or len(seen) >= 2:
+            continue
+        seen.add(filled)
+        for rank, dimension in enumerate([*roles.dimensions, *roles.seasons][:3]):
+            group, gap = sql.name(dimension), sql.name(name)
+            yield Question(
+                key=f"gap:{table.ref}:{name}:{dimension}",
+                priority=5 + rank * 0.5,
+                purpose=f"Missing {humanised(name)} by {humanised(dimension)} in {table.ref}",
+                sql=(
+                    f"SELECT {group}, count(*) AS n_rows, count(*) - count({gap}) AS n_missing, (count(*) - count({gap})) * 1.0 / count(*) AS share_missing "
+                    f"FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL GROUP BY {group} HAVING count(*) >= {least} ORDER BY share_missing DESC LIMIT {_SHOWN}"
+                ),
+            )
+
+
+def _grouped(table: Table, *, group: str, label: str, measure: str, roles: Roles, sql: Sql) -> str:
+    """Groups with size and mean, the overall mean, and eta squared (the share of variance between all groups)."""
+    m, least = sql.number(measure), minimum_rows(roles.rows)
+    mean = sql.name(f"mean_{measure}")
+    return (
+        f"WITH g AS (SELECT {group} AS label, count({sql.name(measure)}) AS n_rows, avg({m}) AS mean_value, sum({m} * {m}) AS squares "
+        f"FROM {sql.ref(table.ref)} WHERE {sql.name(measure)} IS NOT NULL AND {group} IS NOT NULL GROUP BY {group}), "
+        f"t AS (SELECT sum(n_rows) AS n_all, count(*) AS n_groups, sum(n_rows * mean_value) / sum(n_rows) AS overall_mean, sum(squares) AS squares FROM g), "
+        f"e AS (SELECT sum(g.n_rows * (g.mean_value - t.overall_mean) * (g.mean_value - t.overall_mean)) AS between_groups FROM g CROSS JOIN t) "
+        f"SELECT g.label AS {sql.name(label)}, g.n_rows, g.mean_value AS {mean}, t.overall_mean, "
+        f"e.between_groups / nullif(t.squares - t.n_all * t.overall_mean * t.overall_mean, 0) AS eta_squared, t.n_all, t.n_groups, {least} AS min_rows "
+        f"FROM g CROSS JOIN t CROSS JOIN e WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC LIMIT {_SHOWN}"
+    )
+
+
+def _groups(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    for m_rank, measure in enumerate(roles.measures[:4]):
+        for d_rank, dimension in enumerate(roles.dimensions[:5]):
+            yield Question(
+                key=f"group:{table.ref}:{dimension}:{measure}",
+                priority=3 + m_rank * 1.2 + d_rank * 0.8,
+                purpose=f"Difference in {humanised(measure)} between groups of {humanised(dimension)} in {table.ref}",
+                sql=_grouped(
+                    table, group=sql.name(dimension), label=dimension, measure=measure, roles=roles, sql=sql
+                ),
+            )
+
+
+def _seasons(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    parts: list[tuple[str, str]] = [
+        (name, sql.name(name)) for name in roles.seasons if not (name == roles.month and _one_year(roles))
+    ]
+    time = next((column for name in roles.times if (column := table.column(name))), None)
+    if time is not None:
+        taken = " ".join(roles.seasons).lower()
+        weekday, hour = sql.weekday(time), sql.hour(time)
+        if weekday and "day" not in taken and "dow" not in taken:
+            parts.append(("weekday", weekday))
+        if hour and "hour" not in taken and _has_hours(roles.profiles.get(time.name)):
+            parts.append(("hour", hour))
+    for p_rank, (label, expression) in enumerate(parts[:3]):
+        for m_rank, measure in enumerate(roles.measures[:2]):
+            yield Question(
+                key=f"season:{table.ref}:{label}:{measure}",
+                priority=3.4 + p_rank * 0.9 + m_rank * 1.3,
+                purpose=f"{humanised(measure)} by {humanised(label)} (season) in {table.ref}",
+                sql=_grouped(table, group=expression, label=label, measure=measure, roles=roles, sql=sql),
+            )
+
+
+def _one_year(roles: Roles) -> bool:
+    """With one year of data the month is the trend, and no season can be told from it."""
+    return roles.year is not None and roles.distinct(roles.year) == 1
+
+
+def _has_hours(profile: Profile | None) -> bool:
+    return profile is not None and not (
+        str(profile.low).endswith("00:00:00") and (profile.distinct or 0) <= 1
+    )
+
+
+def _trends(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    period, unit = _period(table, roles, sql)
+    if period is None:
+        return
+    means = "".join(f", avg({sql.number(name)}) AS {sql.name(f'mean_{name}')}" for name in roles.measures[:3])
+    yield Question(
+        key=f"trend:{table.ref}:{unit}",
+        priority=2.5,
+        purpose=f"Rows and means per {unit} over time in {table.ref}",
+        sql=f"SELECT {period} AS period, count(*) AS n_rows{means} FROM {sql.ref(table.ref)} WHERE {period} IS NOT NULL GROUP BY {period} ORDER BY {period} LIMIT 400",
+    )
+
+
+def _period(table: Table, roles: Roles, sql: Sql) -> tuple[str | None, str]:
+    if roles.year and roles.month:
+        return sql.year_month(roles.year, roles.month), "month"
+    if roles.times:
+        time = table.column(roles.times[0])
+        profile = roles.profiles.get(roles.times[0])
+        if time is not None and profile is not None:
+            days = _days(profile)
+            unit = "year" if days > 365 * 6 else "month" if days > 70 else "day"
+            return (sql.period(time, unit), unit) if days > 2 else (None, "")
+    if roles.year and roles.distinct(roles.year) >= 4:
+        return sql.name(roles.year), "year"
+    return None, ""
+
+
+def _days(profile: Profile) -> int:
+    from datetime import date
+
+    try:
+        low, high = (date.fromisoformat(str(value)[:10]) for value in (profile.low, profile.high))
+    except ValueError:
+        return 0
+    return (high - low).days
+
+
+def _concentration(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    for rank, name in enumerate([*roles.keys, *roles.dimensions][:4]):
+        column = sql.name(name)
+        if roles.distinct(name) >= roles.rows * 0.9:
+            continue
+        yield Question(
+            key=f"conc:{table.ref}:{name}",
+            priority=4 + rank * 0.9,
+            purpose=f"Concentration: share of rows by {humanised(name)} in {table.ref}",
+            sql=(
+                f"SELECT {column}, n_rows, n_rows * 1.0 / n_all AS share_of_rows, sum(n_rows) OVER (ORDER BY n_rows DESC, {column}) * 1.0 / n_all AS cumulative_share, n_groups "
+                f"FROM (SELECT {column}, count(*) AS n_rows, sum(count(*)) OVER () AS n_all, count(*) OVER () AS n_groups FROM {sql.ref(table.ref)} "
+                f"WHERE {column} IS NOT NULL GROUP BY {column}) AS s ORDER BY n_rows DESC, {column} LIMIT {_SHOWN}"
+            ),
+        )
+
+
+def _outliers(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    for rank, name in enumerate(roles.measures[:3]):
+        quarters = [sql.quantile(name, share) for share in (0.25, 0.5, 0.75, 0.99)]
+        if None in quarters:
+            continue
+        column, ref = sql.name(name), sql.ref(table.ref)
+        q1, median, q3, p99 = quarters
+        yield Question(
+            key=f"outlier:{table.ref}:{name}",
+            priority=4.2 + rank * 1.1,
+            purpose=f"Outliers and extremes of {humanised(name)} in {table.ref}",
+            sql=(
+                f"WITH q AS (SELECT count({column}) AS n_rows, min({column}) AS lowest, {q1} AS p25, {median} AS median, {q3} AS p75, {p99} AS p99, max({column}) AS highest FROM {ref}) "
+                f"SELECT q.n_rows, q.lowest, q.p25, q.median, q.p75, q.p99, q.highest, sum(CASE WHEN {column} > q.p75 + 3 * (q.p75 - q.p25) THEN 1 ELSE 0 END) AS n_far_above, "
+                f"sum(CASE WHEN {column} < q.p25 - 3 * (q.p75 - q.p25) THEN 1 ELSE 0 END) AS n_far_below, "
+                f"sum(CASE WHEN {column} > q.p75 + 3 * (q.p75 - q.p25) THEN 1 ELSE 0 END) * 1.0 / q.n_rows AS share_far_above "
+                f"FROM {ref} CROSS JOIN q WHERE {column} IS NOT NULL GROUP BY q.n_rows, q.lowest, q.p25, q.median, q.p75, q.p99, q.highest"
+            ),
+        )
+
+
+def _correlations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    names = roles.measures[:_CORRELATED]
+    pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
+    if not pairs or sql.correlation(*pairs[0]) is None:
+        return
+    ref = sql.ref(table.ref)
+    parts = " UNION ALL ".join(
+        f"SELECT {literal(a)} AS column_a, {literal(b)} AS column_b, {sql.correlation(a, b)} AS pearson_r, count(*) AS n_rows FROM {ref} "
+        f"WHERE {sql.name(a)} IS NOT NULL AND {sql.name(b)} IS NOT NULL"
+        for a, b in pairs
+    )
+    yield Question(
+        key=f"corr:{table.ref}",
+        priority=4.5,
+        purpose=f"Correlation between measures of {table.ref}",
+        sql=f"SELECT column_a, column_b, pearson_r, n_rows FROM ({parts}) AS s WHERE pearson_r IS NOT NULL ORDER BY abs(pearson_r) DESC LIMIT {_SHOWN}",
+    )

@@ -1,0 +1,154 @@
+"""What each column is good for, from its name, type, samples and profile. Pure.
+
+A measure can be averaged, a dimension groups, a time column orders, a key points at another table. What is none of these (free text,
+coordinates, clock readings such as 1830) is left alone: an average of it would mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from assay_agent.scout.situation import Column, Table
+
+_NUMERIC = re.compile(r"INT|DOUBLE|FLOAT|REAL|DECIMAL|NUMERIC|NUMBER|HUGEINT|MONEY")
+_WHOLE = re.compile(r"INT(?!ERVAL)|HUGEINT|SERIAL")
+_TIME_TYPE = re.compile(r"DATE|TIMESTAMP")
+_TEXT_TYPE = re.compile(r"CHAR|TEXT|STRING|CLOB|ENUM")
+_ID_NAME = re.compile(
+    r"(^|_)(id|uuid|guid|key|code|no|nr|num|number|zip|zipcode|postal|phone|ssn|index|idx)$|^id_|Id$|ID$",
+    re.IGNORECASE,
+)
+_PART_NAME = re.compile(
+    r"(^|_)(year|yr|quarter|month|mon|week|day|dow|weekday|hour|hr|minute|min|second|sec)$", re.IGNORECASE
+)
+_CLOCK_NAME = re.compile(
+    r"(^|_)time$|(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst)$", re.IGNORECASE
+)
+_SEASON_NAME = re.compile(r"(^|_)(quarter|month|mon|dow|weekday|hour|hr)$", re.IGNORECASE)
+_LIKELY = re.compile(
+    r"delay|amount|price|revenue|sales|total|cost|profit|margin|value|duration|time_spent|score|rate|rating|quantity|qty|balance|income|"
+    r"fare|tip|distance|speed|weight|length|temp|visib|precip|wind|usage|minutes|count|salary|discount|freight",
+    re.IGNORECASE,
+)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
+_MAX_GROUPS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What a profile query found for one column; None where it was not asked."""
+
+    filled: int | None = None
+    distinct: int | None = None
+    low: Any = None
+    high: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """Columns of one table by use, the most promising first."""
+
+    rows: int
+    profiles: Mapping[str, Profile]
+    measures: tuple[str, ...] = ()
+    dimensions: tuple[str, ...] = ()
+    seasons: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
+    year: str | None = None
+    month: str | None = None
+
+    def distinct(self, column: str) -> int:
+        return self.profiles[column].distinct or 0 if column in self.profiles else 0
+
+
+def is_numeric(column: Column) -> bool:
+    return bool(_NUMERIC.search(column.type)) and "[" not in column.type and "STRUCT" not in column.type
+
+
+def is_time(column: Column) -> bool:
+    """A date or timestamp by type, or a text whose samples are ISO dates."""
+    if _TIME_TYPE.search(column.type):
+        return True
+    texts = [value for value in column.samples if isinstance(value, str)]
+    return (
+        bool(texts)
+        and bool(_TEXT_TYPE.search(column.type) or not column.type.strip())
+        and all(_ISO.fullmatch(text) for text in texts)
+    )
+
+
+def is_simple(column: Column) -> bool:
+    """Whether values can be compared and grouped: no lists, structs, blobs or JSON."""
+    return not re.search(
+        r"\[|STRUCT|MAP|LIST|BLOB|BYTEA|BYTES|JSON|RECORD|ARRAY|GEO|BINARY|UNION", column.type
+    )
+
+
+def roles_of(table: Table, profiles: Mapping[str, Profile], rows: int) -> Roles:
+    """Sort the columns of a profiled table."""
+    measures: list[tuple[int, str]] = []
+    dimensions: list[tuple[int, str]] = []
+    seasons, keys, times = [], [], []
+    year = month = None
+    for column in table.columns:
+        profile = profiles.get(column.name, Profile())
+        distinct = profile.distinct or 0
+        if not is_simple(column) or distinct < 1:
+            continue
+        name = column.name
+        part = _PART_NAME.search(name) if _WHOLE.search(column.type) else None
+        if is_time(column):
+            times.append(name)
+        elif part:
+            year = (
+                name
+                if re.search(r"(^|_)(year|yr)$", name, re.IGNORECASE) and distinct > 0 and year is None
+                else year
+            )
+            month = (
+                name
+                if re.search(r"(^|_)(month|mon)$", name, re.IGNORECASE) and distinct > 1 and month is None
+                else month
+            )
+            if _SEASON_NAME.search(name) and 2 <= distinct <= _MAX_GROUPS:
+                seasons.append(name)
+        elif _is_measure(column, profile, rows):
+            measures.append((0 if _LIKELY.search(name) else 1, name))
+        elif 2 <= distinct <= _MAX_GROUPS and distinct * 4 <= rows:
+            dimensions.append((0 if distinct <= 25 else 1, name))
+        if (
+            distinct > _MAX_GROUPS
+            and not is_time(column)
+            and (_TEXT_TYPE.search(column.type) or _ID_NAME.search(name))
+        ):
+            keys.append(name)
+    return Roles(
+        rows=rows,
+        profiles=profiles,
+        measures=tuple(name for _, name in sorted(measures, key=lambda item: item[0])),
+        dimensions=tuple(name for _, name in sorted(dimensions, key=lambda item: item[0])),
+        seasons=tuple(seasons),
+        keys=tuple(keys),
+        times=tuple(times),
+        year=year,
+        month=month,
+    )
+
+
+def _is_measure(column: Column, profile: Profile, rows: int) -> bool:
+    distinct = profile.distinct or 0
+    if not is_numeric(column) or column.category == "primary_key" or _CLOCK_NAME.search(column.name):
+        return False
+    if _ID_NAME.search(column.name) or distinct < 8:
+        return False
+    whole = bool(_WHOLE.search(column.type))
+    # A whole number that is different in every row is a counter, not a quantity.
+    return not (whole and rows > 50 and distinct >= rows * 0.98)
+
+
+def humanised(name: str) -> str:
+    return " ".join(name.replace("_", " ").split())

@@ -1,0 +1,82 @@
+"""The reply to an analysis prompt: which exhibits belong to the area, what they show, ranked by size of effect. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from assay_agent.scout.writer import quality, shape, time
+from assay_agent.scout.writer.evidence import Exhibit, exhibit_of
+
+_WRITERS: dict[str, Callable[[Exhibit], Iterator[dict[str, Any]]]] = {
+    "missing": quality.missing,
+    "gap": quality.gap,
+    "dup": quality.duplicates,
+    "orphan": quality.orphans,
+    "trend": time.trend,
+    "season": time.season,
+    "conc": shape.concentration,
+    "group": shape.group,
+    "outlier": shape.outliers,
+    "corr": shape.correlation,
+}
+_AREAS = {
+    "data_quality": ("missing", "gap", "dup", "orphan"),
+    "trends": ("trend", "season"),
+    "concentration": ("conc",),
+    "anomalies": ("outlier",),
+    "relationships": ("group", "corr"),
+}
+_OTHER_AREAS = ("trend", "season", "group", "conc", "outlier")
+_AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
+_MAX = re.compile(r"^At most (\d+) insights", re.MULTILINE)
+_LEAST_EFFECT = 0.12
+_PER_SUBJECT = 2
+
+
+def analysis_reply(prompt: str) -> str:
+    """`{"insights": […]}` for the area the prompt names."""
+    area = _AREA.search(prompt)
+    families = _AREAS.get(area.group(1) if area else "", _OTHER_AREAS)
+    limit = _MAX.search(prompt)
+    exhibits = [
+        exhibit for entry in entries(prompt) if (exhibit := exhibit_of(entry)) and exhibit.family in families
+    ]
+    found = [
+        (exhibit, insight)
+        for exhibit in exhibits
+        if exhibit.rows
+        for insight in _WRITERS[exhibit.family](exhibit)
+    ]
+    ranked = sorted(found, key=lambda item: (-item[1]["risk_score"], item[0].step))
+    kept: list[dict[str, Any]] = []
+    per_subject: dict[tuple[str, ...], int] = {}
+    for exhibit, insight in ranked:
+        subject = _subject(exhibit)
+        if insight["risk_score"] < _LEAST_EFFECT or per_subject.get(subject, 0) >= _PER_SUBJECT:
+            continue
+        per_subject[subject] = per_subject.get(subject, 0) + 1
+        kept.append(insight)
+    return json.dumps({"insights": kept[: int(limit.group(1)) if limit else 12]}, ensure_ascii=False)
+
+
+def _subject(exhibit: Exhibit) -> tuple[str, ...]:
+    """What a finding is about: two about the same grouping of a table are enough."""
+    if exhibit.family in ("group", "season", "gap"):
+        return (exhibit.family, exhibit.table, exhibit.parts[1])
+    return (exhibit.family, *exhibit.parts)
+
+
+def entries(prompt: str) -> list[dict[str, Any]]:
+    """The digests in a prompt: the JSON array whose objects carry a step."""
+    decoder = json.JSONDecoder(strict=False)
+    for match in re.finditer(r'\[\s*\{"step"', prompt):
+        try:
+            value, _ = decoder.raw_decode(prompt, match.start())
+        except ValueError:
+            continue
+        if isinstance(value, list):
+            return [item for item in value if isinstance(item, dict) and "step" in item]
+    return []

@@ -1,0 +1,183 @@
+"""A digest as the analysis prompt shows it, and the parts an insight is built from. Pure.
+
+Every number goes into an insight as a figure that the engine computes again; `Draft` hands out figure ids.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from assay_agent.evidence.filters import as_number, as_text
+from assay_agent.scout.roles import humanised
+
+_KEY = re.compile(r"\[([a-z]+):([^\[\]]*)\]\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Exhibit:
+    """One step: its family, the parts of its key, and its rows (head and tail where there are many)."""
+
+    step: int
+    family: str
+    parts: tuple[str, ...]
+    rows: tuple[dict[str, Any], ...]
+    row_count: int
+
+    @property
+    def table(self) -> str:
+        return self.parts[0]
+
+    @property
+    def whole(self) -> bool:
+        """Whether every row is here."""
+        return len(self.rows) == self.row_count
+
+
+def exhibit_of(entry: dict[str, Any]) -> Exhibit | None:
+    """The exhibit of a digest whose purpose ends in a key of ours."""
+    match = _KEY.search(str(entry.get("purpose", "")))
+    if match is None:
+        return None
+    rows = entry.get("rows") or [*entry.get("head", []), *entry.get("tail", [])]
+    return Exhibit(
+        step=int(entry["step"]),
+        family=match.group(1),
+        parts=tuple(match.group(2).split(":")),
+        rows=tuple(row for row in rows if isinstance(row, dict)),
+        row_count=int(entry.get("row_count", len(rows))),
+    )
+
+
+def number(row: dict[str, Any], column: str) -> float:
+    """A cell as a number, NaN where it is none."""
+    value = as_number(row.get(column))
+    return float("nan") if value is None else float(value)
+
+
+def where(column: str, value: Any) -> str:
+    """A row filter that keeps the row with this value."""
+    if value is None:
+        return f'"{column}" IS NULL'
+    if isinstance(value, bool) or as_number(value) is None or isinstance(value, str):
+        text = as_text(value).replace("'", "''")
+        return f"\"{column}\" = '{text}'"
+    return f'"{column}" = {json.dumps(value)}'
+
+
+@dataclass(slots=True)
+class Draft:
+    """An insight in the making. `effect` (0 to 1) is how large the finding is; it decides rank and severity."""
+
+    exhibit: Exhibit
+    effect: float
+    sample: float
+    figures: list[dict[str, Any]] = field(default_factory=list)
+
+    def cell(
+        self,
+        column: str,
+        row: str | None = None,
+        *,
+        unit: str = "plain",
+        value: Any = None,
+        decimals: int | None = None,
+    ) -> str:
+        """A reference to one cell."""
+        return self._add(kind="cell", column=column, row=row, unit=unit, value=value, decimals=decimals)
+
+    def label(self, column: str, value: Any) -> str:
+        """A reference to the cell that names a group."""
+        return self._add(
+            kind="cell", column=column, row=where(column, value), unit="plain", value=None, decimals=None
+        )
+
+    def share(self, column: str, row: str | None = None) -> str:
+        return self._add(kind="cell", column=column, row=row, unit="percent", value=None, decimals=None)
+
+    def difference(self, column: str, row: str, other_row: str, *, decimals: int | None = None) -> str:
+        return self._add(
+            kind="diff",
+            column=column,
+            row=row,
+            other=f'"{column}" where {other_row}',
+            unit="plain",
+            value=None,
+            decimals=decimals,
+        )
+
+    def ratio(self, column: str, row: str, other_row: str, *, unit: str = "multiple") -> str:
+        return self._add(
+            kind="ratio",
+            column=column,
+            row=row,
+            other=f'"{column}" where {other_row}',
+            unit=unit,
+            value=None,
+            decimals=None,
+        )
+
+    def _add(self, **fields: Any) -> str:
+        given = {key: value for key, value in fields.items() if value is not None}
+        for figure in self.figures:
+            if {key: value for key, value in figure.items() if key not in ("id", "step")} == given:
+                return "{{" + str(figure["id"]) + "}}"
+        identifier = f"f{len(self.figures) + 1}"
+        self.figures.append({"id": identifier, "step": self.exhibit.step, **given})
+        return "{{" + identifier + "}}"
+
+    def insight(
+        self,
+        *,
+        name: str,
+        takeaway: str,
+        details: Sequence[str] = (),
+        affected: float = 0,
+        segment: str = "",
+        indicators: Sequence[str] = (),
+        metrics: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """The insight as the reply carries it, with its rank beside it."""
+        body = f"**{takeaway}**"
+        if details:
+            body += "\n\n" + "\n".join(f"- {line}" for line in details)
+        return {
+            "name": name,
+            "description": body,
+            "severity": severity(self.effect),
+            "affected_count": int(affected) if affected == affected else 0,
+            "risk_score": round(min(max(self.effect, 0.0), 1.0), 3),
+            "confidence": confidence(self.sample),
+            "metrics": metrics or {},
+            "indicators": list(indicators),
+            "target_segment": segment,
+            "source_steps": [self.exhibit.step],
+            "figures": self.figures,
+        }
+
+
+def severity(effect: float) -> str:
+    for least, word in ((0.75, "critical"), (0.45, "high"), (0.2, "medium")):
+        if effect >= least:
+            return word
+    return "low"
+
+
+def confidence(sample: float) -> float:
+    """By the number of records behind the finding."""
+    for least, value in ((10_000, 0.95), (1_000, 0.9), (100, 0.75), (30, 0.6)):
+        if sample >= least:
+            return value
+    return 0.4
+
+
+def said(name: str) -> str:
+    """A column in prose."""
+    return humanised(name)
+
+
+def table_name(ref: str) -> str:
+    return humanised(ref.rsplit(".", 1)[-1])

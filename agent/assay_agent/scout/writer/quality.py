@@ -1,0 +1,132 @@
+"""Findings about the data itself: gaps, where gaps sit, duplicates, keys without a partner. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
+
+_SMALL_GAP = 0.001
+
+
+def missing(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """Columns with gaps. Columns that lack exactly as many values are told together: they go missing as one."""
+    groups: dict[float, list[str]] = {}
+    for row in exhibit.rows:
+        count = number(row, "n_missing")
+        if count > 0:
+            groups.setdefault(count, []).append(str(row["column_name"]))
+    table = table_name(exhibit.table)
+    for count, columns in groups.items():
+        row = next(row for row in exhibit.rows if row["column_name"] == columns[0])
+        share = number(row, "share_missing")
+        if share < _SMALL_GAP:
+            continue
+        draft = Draft(exhibit, effect=_gap_effect(share), sample=number(row, "n_rows"))
+        at = where("column_name", columns[0])
+        names = " and ".join(said(name) for name in columns[:3]) + (" and others" if len(columns) > 3 else "")
+        part = draft.share("share_missing", at)
+        n, of = draft.cell("n_missing", at, unit="count"), draft.cell("n_rows", at, unit="count")
+        details = [f"{n} of {of} rows of {table} have no {said(columns[0])}"]
+        if len(columns) > 1:
+            details.append(
+                f"the same number of rows lack {' and '.join(said(name) for name in columns[1:6])}, which suggests they go missing together"
+            )
+        details.append(
+            "an empty value may mean that something did not happen; means over this column leave these rows out"
+        )
+        yield draft.insight(
+            name=f"{part} of {table} rows have no {names}",
+            takeaway=f"{part} of the rows of {table} have no {names}.",
+            details=details,
+            affected=count,
+            segment=f"rows of {table} without {said(columns[0])}",
+            metrics={"share_missing": share},
+        )
+
+
+def _gap_effect(share: float) -> float:
+    """A gap matters most where part of the column is used; a column that is nearly empty is simply not filled."""
+    return 0.3 if share > 0.95 else 0.15 + 0.5 * min(share / 0.5, 1.0)
+
+
+def gap(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """A gap that sits in some groups more than in others."""
+    _, column, dimension = exhibit.parts
+    rows = [row for row in exhibit.rows if number(row, "n_rows") > 0]
+    if len(rows) < 2:
+        return
+    top, bottom = rows[0], rows[-1] if exhibit.whole else rows[-1]
+    high, low = number(top, "share_missing"), number(bottom, "share_missing")
+    n_high, n_low = number(top, "n_rows"), number(bottom, "n_rows")
+    spread = high - low
+    if spread < 0.01 or not _differs(high, low, n_high, n_low):
+        return
+    draft = Draft(exhibit, effect=min(0.18 + spread, 0.7), sample=min(n_high, n_low))
+    a, b = where(dimension, top[dimension]), where(dimension, bottom[dimension])
+    worst, best = draft.label(dimension, top[dimension]), draft.label(dimension, bottom[dimension])
+    high_text, low_text = draft.share("share_missing", a), draft.share("share_missing", b)
+    table = table_name(exhibit.table)
+    yield draft.insight(
+        name=f"Missing {said(column)} is unevenly spread: {high_text} for {said(dimension)} {worst}, {low_text} for {best}",
+        takeaway=f"{said(column).capitalize()} is missing in {high_text} of the {table} rows of {said(dimension)} {worst}, but in {low_text} of those of {best}.",
+        details=[
+            f"{worst}: {draft.cell('n_missing', a, unit='count')} of {draft.cell('n_rows', a, unit='count')} rows",
+            f"{best}: {draft.cell('n_missing', b, unit='count')} of {draft.cell('n_rows', b, unit='count')} rows",
+            "far beyond chance by a two-proportion z-test",
+        ],
+        affected=number(top, "n_missing"),
+        segment=f"{said(dimension)} {worst}",
+        metrics={"share_missing_highest": high, "share_missing_lowest": low},
+    )
+
+
+def _differs(a: float, b: float, n_a: float, n_b: float) -> bool:
+    """Two-proportion z-test with a strict bound, since the groups were picked as the extremes of many."""
+    pooled = (a * n_a + b * n_b) / (n_a + n_b)
+    error = (pooled * (1 - pooled) * (1 / n_a + 1 / n_b)) ** 0.5
+    return error > 0 and abs(a - b) / error > 5
+
+
+def duplicates(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    row = exhibit.rows[0]
+    count, share = number(row, "n_duplicate"), number(row, "share_duplicate")
+    if not count > 0:
+        return
+    draft = Draft(exhibit, effect=min(0.25 + share * 2, 0.9), sample=number(row, "n_rows"))
+    table = table_name(exhibit.table)
+    yield draft.insight(
+        name=f"{draft.cell('n_duplicate', unit='count')} rows of {table} repeat another row in every column",
+        takeaway=f"{draft.share('share_duplicate')} of the rows of {table} are exact copies of another row.",
+        details=[
+            f"{draft.cell('n_rows', unit='count')} rows, {draft.cell('n_distinct', unit='count')} of them different",
+            "counts and sums over this table count the copies too",
+        ],
+        affected=count,
+        segment=f"repeated rows of {table}",
+        metrics={"share_duplicate": share},
+    )
+
+
+def orphans(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    _, column, other = exhibit.parts
+    row = exhibit.rows[0]
+    count, share = number(row, "n_without_match"), number(row, "share_without_match")
+    if not count > 0:
+        return
+    draft = Draft(exhibit, effect=min(0.25 + share * 1.5, 0.9), sample=number(row, "n_rows"))
+    table, partner = table_name(exhibit.table), table_name(other)
+    part = draft.share("share_without_match")
+    yield draft.insight(
+        name=f"{part} of {table} rows have a {said(column)} without a record in {partner}",
+        takeaway=f"{part} of the rows of {table} that name a {said(column)} find no record in {partner}.",
+        details=[
+            f"{draft.cell('n_without_match', unit='count')} of {draft.cell('n_rows', unit='count')} rows",
+            f"{draft.cell('n_keys_without_match', unit='count')} of {draft.cell('n_keys', unit='count')} different values of {said(column)} are unknown to {partner}",
+            f"an inner join with {partner} silently drops these rows",
+        ],
+        affected=count,
+        segment=f"rows of {table} whose {said(column)} is not in {partner}",
+        metrics={"share_without_match": share},
+    )

@@ -1,0 +1,152 @@
+"""Findings over time: direction, break, and season. Pure; figures carry every number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
+
+_STEADY = 0.7
+"""Rank correlation with time from which a movement is called steady."""
+
+
+def trend(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """Volume and means by period; a first or last period that is clearly cut is left out."""
+    unit = exhibit.parts[1]
+    rows = _complete(exhibit.rows) if exhibit.whole else []
+    if len(rows) < 4:
+        return
+    measures = [name for name in rows[0] if name.startswith("mean_")]
+    for column in ["n_rows", *measures]:
+        told = _movement(exhibit, rows, column, unit)
+        if told is not None:
+            yield told
+
+
+def _complete(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    counts = sorted(number(row, "n_rows") for row in rows)
+    usual = counts[len(counts) // 2]
+    kept = list(rows)
+    while len(kept) > 3 and number(kept[0], "n_rows") < usual * 0.5:
+        kept.pop(0)
+    while len(kept) > 3 and number(kept[-1], "n_rows") < usual * 0.5:
+        kept.pop()
+    return kept
+
+
+def _movement(
+    exhibit: Exhibit, rows: Sequence[dict[str, Any]], column: str, unit: str
+) -> dict[str, Any] | None:
+    points = [(row, number(row, column)) for row in rows]
+    points = [(row, value) for row, value in points if math.isfinite(value)]
+    if len(points) < 4:
+        return None
+    values = [value for _, value in points]
+    mean = sum(values) / len(values)
+    top, bottom = max(points, key=lambda item: item[1]), min(points, key=lambda item: item[1])
+    scale = abs(mean) or 1.0
+    spread = (top[1] - bottom[1]) / scale
+    if spread < 0.05:
+        return None
+    steady = _rank_correlation(values)
+    volume = column == "n_rows"
+    effect = min(0.15 + 0.35 * min(spread, 1.5), 0.7) * (1.0 if volume or abs(steady) >= _STEADY else 0.95)
+    draft = Draft(exhibit, effect=effect, sample=sum(number(row, "n_rows") for row in rows))
+    table = table_name(exhibit.table)
+    what = f"number of {table} rows" if volume else f"mean {said(column.removeprefix('mean_'))}"
+    style: dict[str, Any] = {"unit": "count"} if volume else {}
+    high_at, low_at = where("period", top[0]["period"]), where("period", bottom[0]["period"])
+    high, low = draft.cell(column, high_at, **style), draft.cell(column, low_at, **style)
+    high_label, low_label = (
+        draft.label("period", top[0]["period"]),
+        draft.label("period", bottom[0]["period"]),
+    )
+    first, last = points[0][0]["period"], points[-1][0]["period"]
+    first_value = draft.cell(column, where("period", first), **style)
+    last_value = draft.cell(column, where("period", last), **style)
+    details = [
+        f"highest in {high_label}: {high}; lowest in {low_label}: {low}",
+        f"from {first_value} in the first complete {unit} ({draft.label('period', first)}) to {last_value} in the last ({draft.label('period', last)})",
+        _direction(steady, unit),
+    ]
+    if not volume:
+        details.append("the number of rows behind each value is in the evidence")
+    broke = _break(points)
+    if broke is not None:
+        details.append(f"the largest lasting shift starts in {draft.label('period', broke)}")
+    return draft.insight(
+        name=f"{what[0].upper()}{what[1:]} per {unit} moves between {low} ({low_label}) and {high} ({high_label})",
+        takeaway=f"The {what} per {unit} is highest in {high_label} with {high} and lowest in {low_label} with {low}.",
+        details=details,
+        affected=number(top[0], "n_rows"),
+        segment=f"{table} over time",
+        metrics={"relative_spread": round(spread, 4), "rank_correlation_with_time": round(steady, 3)},
+    )
+
+
+def _direction(steady: float, unit: str) -> str:
+    if steady >= _STEADY:
+        return f"it rises rather steadily from {unit} to {unit} (Spearman rank correlation with time)"
+    if steady <= -_STEADY:
+        return f"it falls rather steadily from {unit} to {unit} (Spearman rank correlation with time)"
+    return "there is no steady direction, it goes up and down"
+
+
+def _rank_correlation(values: Sequence[float]) -> float:
+    """Spearman's rho of the values with their order, ties averaged."""
+    n = len(values)
+    ordered = sorted(values)
+    ranks = [(ordered.index(value) + n - 1 - ordered[::-1].index(value)) / 2 for value in values]
+    centre = (n - 1) / 2
+    top = sum((index - centre) * (rank - centre) for index, rank in enumerate(ranks))
+    below = math.sqrt(
+        sum((index - centre) ** 2 for index in range(n)) * sum((rank - centre) ** 2 for rank in ranks)
+    )
+    return top / below if below else 0.0
+
+
+def _break(points: Sequence[tuple[dict[str, Any], float]]) -> Any:
+    """The period at which the mean shifts most, if the shift is large against what varies on either side."""
+    values = [value for _, value in points]
+    best: tuple[float, int] | None = None
+    for split in range(2, len(values) - 1):
+        before, after = values[:split], values[split:]
+        a, b = sum(before) / len(before), sum(after) / len(after)
+        inside = sum((v - a) ** 2 for v in before) + sum((v - b) ** 2 for v in after)
+        deviation = math.sqrt(inside / max(len(values) - 2, 1)) or 1e-12
+        score = abs(a - b) / deviation * math.sqrt(len(before) * len(after) / len(values))
+        if best is None or score > best[0]:
+            best = (score, split)
+    return points[best[1]][0]["period"] if best is not None and best[0] > 6 else None
+
+
+def season(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """The best and the worst hour, weekday or month."""
+    _, part, measure = exhibit.parts
+    column = f"mean_{measure}"
+    rows = [row for row in exhibit.rows if math.isfinite(number(row, column))]
+    if len(rows) < 3:
+        return
+    top, bottom = rows[0], rows[-1]
+    eta = number(top, "eta_squared")
+    if not eta >= 0.002:
+        return
+    draft = Draft(exhibit, effect=min(0.15 + 2.2 * math.sqrt(eta) * 0.5, 0.8), sample=number(top, "n_all"))
+    a, b = where(part, top[part]), where(part, bottom[part])
+    high_label, low_label = draft.label(part, top[part]), draft.label(part, bottom[part])
+    high, low = draft.cell(column, a), draft.cell(column, b)
+    table = table_name(exhibit.table)
+    yield draft.insight(
+        name=f"Mean {said(measure)} by {said(part)} is highest at {high_label} ({high}) and lowest at {low_label} ({low})",
+        takeaway=f"In {table}, the {said(part)} with the highest mean {said(measure)} is {high_label} with {high}; the lowest is {low_label} with {low}.",
+        details=[
+            f"a difference of {draft.difference(column, a, b)} against an overall mean of {draft.cell('overall_mean', a)}",
+            f"{high_label}: {draft.cell('n_rows', a, unit='count')} rows; {low_label}: {draft.cell('n_rows', b, unit='count')} rows; groups below {draft.cell('min_rows', a, unit='count')} rows are left out",
+            f"{said(part)} explains {draft.share('eta_squared', a)} of the variance (eta squared, one-way analysis of variance)",
+        ],
+        affected=number(top, "n_rows"),
+        segment=f"{said(part)} {high_label}",
+        metrics={"eta_squared": eta},
+    )

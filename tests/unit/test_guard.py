@@ -1,0 +1,132 @@
+"""The guard: every attack of the corpus is refused, every query of the other passes, and both say what they should."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from assay_agent.sql.guard import check
+from assay_core.errors import QueryError
+from tests.unit.sql_attacks import BY_DIALECT, EVERYWHERE, attacks
+from tests.unit.sql_queries import queries
+
+DIALECTS = ("duckdb", "sqlite", "postgres")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_attack_is_refused_by_the_guard(dialect: str) -> None:
+    passed = []
+    for own, sql in attacks():
+        if own != dialect:
+            continue
+        try:
+            passed.append((sql[:80], check(sql, dialect=dialect).sql[:80]))
+        except QueryError as error:
+            assert error.kind == "guard"
+            assert str(error).startswith("Refused before execution: ")
+            assert "<class" not in str(error)
+    assert passed == []
+
+
+def test_the_attack_corpus_is_large() -> None:
+    assert len(EVERYWHERE) >= 150
+    assert all(len(set(own)) == len(own) >= 50 for own in BY_DIALECT.values())
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_analytic_query_passes(dialect: str) -> None:
+    refused = []
+    for sql in queries(dialect):
+        try:
+            check(sql, dialect=dialect)
+        except QueryError as error:
+            refused.append((sql, str(error)))
+    assert refused == []
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_was_guarded_is_guarded_to_the_same_text(dialect: str) -> None:
+    for sql in queries(dialect):
+        first = check(sql, dialect=dialect)
+        assert check(first.sql, dialect=dialect).sql == first.sql
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT 1; SELECT 2", "one statement"),
+        ("DELETE FROM t", "starting with SELECT or WITH"),
+        ("WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x", "DELETE is not allowed"),
+        ("SELECT * INTO x FROM t", "INTO is not allowed"),
+        ("SELECT * FROM t FOR UPDATE", "FOR UPDATE"),
+        ("SELECT pg_sleep(1)", "pg_sleep is not on the list"),
+        ("SELECT * FROM pg_catalog.pg_class", "the schema of the data is given to you"),
+        ("SELECT user", "quote it"),
+        ("SELECT a FROM t WHERE b = $1", "write the value itself"),
+        ("SELECT * FROM dblink('x', 'y') AS t(a int)", "query tables by name"),
+        ("SELECT evil.abs(1)", "without anything before the name"),
+        ("SELECT a FROM", "cannot be parsed as PostgreSQL"),
+        ("SELECT '" + "x" * 100_000 + "'", "at most 100,000"),
+    ],
+)
+def test_the_refusal_says_what_to_change(sql: str, words: str) -> None:
+    with pytest.raises(QueryError, match=words) as refused:
+        check(sql, dialect="postgres")
+    assert refused.value.kind == "guard"
+
+
+@pytest.mark.parametrize(
+    ("sql", "tables"),
+    [
+        ("SELECT * FROM flights f JOIN main.airlines a USING (carrier)", ("flights", "main.airlines")),
+        ("WITH x AS (SELECT * FROM flights) SELECT * FROM x", ("flights",)),
+        ("WITH x AS (SELECT * FROM x) SELECT * FROM x", ("x",)),
+        ("WITH RECURSIVE x AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM x) SELECT * FROM x", ()),
+        ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b, c", ("c",)),
+        ("SELECT (WITH t AS (SELECT 1 AS n) SELECT n FROM t) FROM t", ("t",)),
+        ("SELECT * FROM s.x WHERE EXISTS (SELECT 1 FROM \"Order Lines\")", ("Order Lines", "s.x")),
+        ('SELECT * FROM "my.schema"."a ""b"""', ('"my.schema"."a ""b"""',)),
+        ("SELECT * FROM t, unnest([1, 2]) u(v), range(3) r(i)", ("t",)),
+        ("SELECT 1", ()),
+    ],
+)
+def test_the_tables_of_a_statement_are_named_without_its_ctes(sql: str, tables: tuple[str, ...]) -> None:
+    assert check(sql, dialect="duckdb").tables == tables
+
+
+def test_comments_and_the_last_semicolon_are_gone_from_what_runs() -> None:
+    guarded = check("/* a */ SELECT 1 -- b\n;\n;", dialect="duckdb")
+    assert guarded.sql == "SELECT 1"
+
+
+def test_a_quoted_table_with_a_file_like_name_can_be_queried_with_its_schema() -> None:
+    assert check('SELECT * FROM main."sales.csv"', dialect="duckdb").tables == ('main."sales.csv"',)
+
+
+def test_a_user_table_that_starts_like_a_system_one_can_be_queried_with_its_schema() -> None:
+    assert check("SELECT * FROM public.pg_orders", dialect="postgres").tables == ("public.pg_orders",)
+
+
+def test_a_small_length_cap_is_kept() -> None:
+    with pytest.raises(QueryError, match="at most 10 are allowed"):
+        check("SELECT 1234567", dialect="duckdb", max_chars=10)
+
+
+def test_a_long_flat_condition_is_no_deep_nesting() -> None:
+    many = " OR ".join(f"id = {number}" for number in range(2_000))
+    assert check(f"SELECT count(*) FROM flights WHERE {many}", dialect="sqlite").tables == ("flights",)
+
+
+@pytest.mark.parametrize("opening", ["(", "[", "abs(", "CASE WHEN ", "NOT (", "(SELECT "])
+def test_hostile_nesting_is_refused_soon(opening: str) -> None:
+    started = time.monotonic()
+    for depth in (30, 100, 199, 5_000):
+        with pytest.raises(QueryError):
+            check("SELECT " + opening * depth, dialect="duckdb")
+    assert time.monotonic() - started < 20
+
+
+def test_the_deepest_nesting_an_analyst_writes_passes() -> None:
+    sql = "SELECT * FROM " + "(SELECT * FROM " * 15 + "flights" + ") t" * 15
+    assert check(sql, dialect="postgres").tables == ("flights",)
