@@ -69,6 +69,8 @@ class AnalysisPolicy:
     min_score: float = 0.30
     keyword_score: float = 0.55
     area_tokens: int = 45_000
+    step_text_chars: int = 400
+    """Characters of a step (purpose and statement) that are embedded; the rest of a long statement says little more."""
     breadcrumbs: int = 12
     breadcrumb_chars: int = 140
     output_tokens: int = 8_192

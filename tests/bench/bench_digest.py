@@ -59,7 +59,12 @@ def lines() -> list[Line]:
     size = f"{len(result.rows):,} rows x {len(result.columns)}"
     return [
         _line(f"digest's statistics, {size}, vs SUMMARIZE", median["statistics"], median["summarize"], GOAL),
-        _line(f"digest with {size} storable rows, vs SUMMARIZE", median["whole"], median["summarize"], WHOLE_GOAL),
+        _line(
+            f"digest with {size} storable rows, vs SUMMARIZE",
+            median["whole"],
+            median["summarize"],
+            WHOLE_GOAL,
+        ),
     ]
 
 

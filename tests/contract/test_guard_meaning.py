@@ -55,5 +55,3 @@ def _same(left: Any, right: Any) -> bool:
     if isinstance(left, float) and isinstance(right, float):
         return math.isclose(left, right, rel_tol=1e-9) or (math.isnan(left) and math.isnan(right))
     return bool(left == right) and isinstance(left, int) == isinstance(right, int)
-
-

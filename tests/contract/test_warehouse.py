@@ -78,7 +78,9 @@ def test_columns_carry_label_kind_nullability_and_category(opened: Source) -> No
 
 def test_tables_are_described_in_the_order_asked_and_found_by_their_bare_name(opened: Source) -> None:
     described = opened.warehouse.describe(["many", f"{opened.schema}.adults", "PEOPLE"])
-    assert [table.ref for table in described] == [f"{opened.schema}.{name}" for name in ("many", "adults", "people")]
+    assert [table.ref for table in described] == [
+        f"{opened.schema}.{name}" for name in ("many", "adults", "people")
+    ]
     assert [column.name for column in described[0].columns] == ["n", "t"]
 
 
@@ -138,7 +140,7 @@ def test_exactly_the_cap_is_not_truncated(opened: Source) -> None:
         ("SELECT n FROM many ORDER BY n LIMIT 100 OFFSET 1995", 5),
         ("SELECT n FROM many WHERE n < 4 UNION ALL SELECT n FROM many WHERE n < 4 ORDER BY 1", 8),
         ("WITH x AS (SELECT n FROM many LIMIT 5) SELECT * FROM x -- limit 1", 5),
-        ("SELECT n AS \"limit\" FROM many ORDER BY 1", 10),
+        ('SELECT n AS "limit" FROM many ORDER BY 1', 10),
         ("SELECT n FROM (SELECT n FROM many LIMIT 4) t", 4),
     ],
 )
@@ -147,7 +149,11 @@ def test_the_cap_leaves_the_statements_own_limit_alone(opened: Source, sql: str,
 
 
 def test_a_long_cell_is_cut_and_said(opened: Source) -> None:
-    long = {"duckdb": "repeat('x', 1000000)", "postgres": "repeat('x', 1000000)", "sqlite": "replace(hex(9), '3', 'y')"}
+    long = {
+        "duckdb": "repeat('x', 1000000)",
+        "postgres": "repeat('x', 1000000)",
+        "sqlite": "replace(hex(9), '3', 'y')",
+    }
     if opened.provider == "sqlite":
         sql = "SELECT 1 AS a, group_concat(t, '') AS big FROM many"
     else:

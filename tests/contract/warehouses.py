@@ -19,7 +19,19 @@ from tests.integration.postgres import PASSWORD, postgres_server
 
 PROVIDERS = ("duckdb", "sqlite", "postgres")
 ROWS = 2_000
-STRANGE = ("two words", "select", "Größe", "🛒", 'quo"te', "a.b", "UPPER", "x'y", "semi;colon", "per%cent", "co:lon")
+STRANGE = (
+    "two words",
+    "select",
+    "Größe",
+    "🛒",
+    'quo"te',
+    "a.b",
+    "UPPER",
+    "x'y",
+    "semi;colon",
+    "per%cent",
+    "co:lon",
+)
 
 _TABLES = (
     "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(50) NOT NULL, age INTEGER, salary NUMERIC(12, 2), "
@@ -116,7 +128,9 @@ def _postgres(folder: Path) -> Iterator[Source]:
         with server.connect(name) as connection:
             for statement in statements():
                 connection.execute(statement.encode())
-            connection.execute(f"INSERT INTO many SELECT i, 'text ' || i FROM generate_series(0, {ROWS - 1}) i".encode())
+            connection.execute(
+                f"INSERT INTO many SELECT i, 'text ' || i FROM generate_series(0, {ROWS - 1}) i".encode()
+            )
             connection.execute("ANALYZE")
         settings = WarehouseSettings(
             datasource_id="d1", provider="postgres", config=server.config(name), secret=PASSWORD

@@ -28,13 +28,17 @@ def database(server: PostgresServer) -> Iterator[str]:
         yield name
 
 
-def _settings(config: dict[str, Any], *, secret: str | None = PASSWORD, datasets: tuple[str, ...] = ()) -> WarehouseSettings:
+def _settings(
+    config: dict[str, Any], *, secret: str | None = PASSWORD, datasets: tuple[str, ...] = ()
+) -> WarehouseSettings:
     return WarehouseSettings(
         datasource_id="default", provider="postgres", datasets=datasets, config=config, secret=secret
     )
 
 
-def test_a_wrong_password_is_a_config_error_without_the_password(server: PostgresServer, database: str) -> None:
+def test_a_wrong_password_is_a_config_error_without_the_password(
+    server: PostgresServer, database: str
+) -> None:
     with pytest.raises(ConfigError, match="password authentication failed") as failed:
         open_warehouse(_settings(server.config(database), secret="s3cr3t-guess"))
     assert "s3cr3t-guess" not in str(failed.value)
@@ -100,7 +104,9 @@ def test_a_reader_sees_only_what_it_may_read(server: PostgresServer, database: s
     warehouse.close()
 
 
-def test_partitions_are_one_table_and_every_kind_of_relation_is_listed(server: PostgresServer, database: str) -> None:
+def test_partitions_are_one_table_and_every_kind_of_relation_is_listed(
+    server: PostgresServer, database: str
+) -> None:
     with server.connect(database) as connection:
         connection.execute("CREATE TABLE events (day date, n int) PARTITION BY RANGE (day)")
         for month in range(1, 4):
@@ -110,8 +116,12 @@ def test_partitions_are_one_table_and_every_kind_of_relation_is_listed(server: P
             )
         connection.execute("CREATE MATERIALIZED VIEW daily AS SELECT day, sum(n) FROM events GROUP BY day")
         connection.execute("CREATE VIEW recent AS SELECT * FROM events")
-        connection.execute("COMMENT ON TABLE events IS 'one row per event'; COMMENT ON COLUMN events.n IS 'how many'")
-        connection.execute("CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE moods (m mood, p point, x mood[])")
+        connection.execute(
+            "COMMENT ON TABLE events IS 'one row per event'; COMMENT ON COLUMN events.n IS 'how many'"
+        )
+        connection.execute(
+            "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TABLE moods (m mood, p point, x mood[])"
+        )
     warehouse = open_warehouse(_settings(server.config(database)))
     assert [table.ref for table in warehouse.tables()] == [
         f"public.{name}" for name in ("daily", "events", "moods", "recent")
@@ -127,7 +137,9 @@ def test_partitions_are_one_table_and_every_kind_of_relation_is_listed(server: P
     warehouse.close()
 
 
-def test_two_thousand_tables_are_listed_and_described_in_seconds(server: PostgresServer, database: str) -> None:
+def test_two_thousand_tables_are_listed_and_described_in_seconds(
+    server: PostgresServer, database: str
+) -> None:
     with server.connect(database) as connection:
         for start in range(0, 2_000, 200):
             connection.execute(
@@ -151,10 +163,14 @@ def test_two_thousand_tables_are_listed_and_described_in_seconds(server: Postgre
     assert list_s + describe_s < 15
 
 
-def test_a_killed_connection_is_transient_and_the_next_statement_works(server: PostgresServer, database: str) -> None:
+def test_a_killed_connection_is_transient_and_the_next_statement_works(
+    server: PostgresServer, database: str
+) -> None:
     warehouse = open_warehouse(_settings(server.config(database)))
     with server.connect() as connection:
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (database,))
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (database,)
+        )
     time.sleep(0.2)
     assert warehouse.execute("SELECT 1", limits=LIMITS).rows == ((1,),)
     warehouse.close()

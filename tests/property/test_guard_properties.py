@@ -46,7 +46,9 @@ def test_any_text_is_guarded_or_refused(dialect: str, text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_an_attack_inside_a_query_is_still_refused(dialect: str, data: st.DataObject) -> None:
-    call = data.draw(st.sampled_from(["load_extension('x')", "pg_sleep(1)", "read_text('/etc/passwd')", "no_such(1)"]))
+    call = data.draw(
+        st.sampled_from(["load_extension('x')", "pg_sleep(1)", "read_text('/etc/passwd')", "no_such(1)"])
+    )
     frame = data.draw(
         st.sampled_from(
             [

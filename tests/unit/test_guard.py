@@ -85,7 +85,7 @@ def test_the_refusal_says_what_to_change(sql: str, words: str) -> None:
         ("WITH RECURSIVE x AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM x) SELECT * FROM x", ()),
         ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT * FROM b, c", ("c",)),
         ("SELECT (WITH t AS (SELECT 1 AS n) SELECT n FROM t) FROM t", ("t",)),
-        ("SELECT * FROM s.x WHERE EXISTS (SELECT 1 FROM \"Order Lines\")", ("Order Lines", "s.x")),
+        ('SELECT * FROM s.x WHERE EXISTS (SELECT 1 FROM "Order Lines")', ("Order Lines", "s.x")),
         ('SELECT * FROM "my.schema"."a ""b"""', ('"my.schema"."a ""b"""',)),
         ("SELECT * FROM t, unnest([1, 2]) u(v), range(3) r(i)", ("t",)),
         ("SELECT 1", ()),

@@ -74,6 +74,7 @@ def analyze(ctx: RunContext, previous: Previous, exploration: Exploration, so_fa
         try:
             for area, future in zip(todo, futures, strict=True):
                 so_far.steps[area.id] = future.result()
+                _tell(ctx, so_far.steps[area.id])
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -95,7 +96,7 @@ def _index_steps(ctx: RunContext, exploration: Exploration) -> None:
     size = ctx.policy.index.embed_batch
     for start in range(0, len(queries), size):
         batch = queries[start : start + size]
-        vectors = ctx.embedder.embed([f"{step.query_purpose}\n[SQL]: {step.query}" for step in batch])
+        vectors = ctx.embedder.embed([_embedded_text(step)[: ctx.policy.analysis.step_text_chars] for step in batch])
         points = [
             Point(
                 id=names.run_point_id(ctx.run.id, step.step),
@@ -110,6 +111,10 @@ def _index_steps(ctx: RunContext, exploration: Exploration) -> None:
             for step, vector in zip(batch, vectors, strict=True)
         ]
         ctx.vectors.upsert(collection, points)
+
+
+def _embedded_text(step: ExplorationStep) -> str:
+    return f"{step.query_purpose}\n[SQL]: {step.query}"
 
 
 def _analyze_area(
@@ -134,7 +139,6 @@ def _analyze_area(
         step = step.model_copy(update={"duration_ms": int((time.monotonic() - started) * 1000)})
         if step.error is None:
             _write_checkpoint(ctx, step, exploration_attempt)
-        _tell(ctx, step)
     return step
 
 

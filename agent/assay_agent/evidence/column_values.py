@@ -112,7 +112,9 @@ class ColumnValues:
         present = self.present
         whole = self.kinds == {int}
         try:
-            array = np.fromiter(present, dtype=np.int64 if whole else np.float64, count=len(present))
+            array: NDArray[Any] = np.fromiter(
+                present, dtype=np.int64 if whole else np.float64, count=len(present)
+            )
         except OverflowError:
             return None
         array.sort()

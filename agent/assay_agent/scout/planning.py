@@ -1,42 +1,38 @@
-"""The scout's next action: look tables up, profile them, then ask the best question that is left. Pure.
+"""The scout's next action: look tables up, profile them, test how they join, then question one table after the other. Pure.
 
-Works in chapters: a batch of tables is looked up, profiled and questioned before the next one. A lookup that was folded out of the
-conversation is done again. The same statement is never asked twice.
+Works in chapters: a batch of tables is looked up, profiled, and finished before the next one. A table is finished before the next
+of its chapter is begun, so that a question to a later one says that the earlier ones are done. What has been folded out of the
+conversation and is still needed is looked up and profiled again. The same statement is never asked twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from assay_agent.exploration.actions import Action, Finish, Lookup, Query
-from assay_agent.scout.questions import Question, profile_questions, read_profiles, table_questions
+from assay_agent.scout.questions import (
+    Question,
+    join_questions,
+    profile_questions,
+    read_profiles,
+    table_questions,
+)
 from assay_agent.scout.roles import Roles, roles_of
 from assay_agent.scout.situation import Listed, Situation, Table
 from assay_agent.scout.sql_text import Sql
 
 _CHAPTER_TABLES, _CHAPTER_COLUMNS = 10, 120
-_QUESTIONS_PER_TABLE = 26
-_QUESTIONS_PER_LATER_TABLE = 8
+_SHARE_OF_LARGEST = 0.45
+_LEAST_QUESTIONS = 4
+_PROFILE_ROUNDS = 4
 
 
 def next_action(situation: Situation) -> Action:
     """What to do now."""
     for chapter in chapters(situation):
-        refs = [listed.ref for listed in chapter]
-        known = [situation.tables[ref] for ref in refs if ref in situation.tables]
-        unseen = [ref for ref in refs if ref not in situation.tables]
-        first_time = [ref for ref in unseen if ref not in situation.looked_up]
-        if first_time:
-            return Lookup(refs=tuple(unseen), rationale="columns of the next tables, the largest first")
-        question = _next_question(situation, known, chapter_is_first=chapter is chapters(situation)[0])
-        if question is not None:
-            return Query(
-                sql=question.sql,
-                purpose=question.told,
-                rationale=f"{question.purpose}: next by what it may show",
-            )
-        if unseen and not known and _unfinished(situation, refs):
-            return Lookup(refs=tuple(unseen), rationale="these columns are no longer in view")
+        action = _in_chapter(situation, [listed.ref for listed in chapter])
+        if action is not None:
+            return action
     return Finish(
         summary="every table in reach was profiled and questioned", rationale="nothing worth asking is left"
     )
@@ -56,37 +52,115 @@ def chapters(situation: Situation) -> list[list[Listed]]:
     return made
 
 
-def _next_question(
-    situation: Situation, tables: Sequence[Table], *, chapter_is_first: bool
-) -> Question | None:
+def _in_chapter(situation: Situation, refs: Sequence[str]) -> Action | None:
+    """The next action for these tables, None when they are finished."""
+    never_seen = [ref for ref in refs if ref not in situation.looked_up]
+    if never_seen:
+        return Lookup(refs=tuple(never_seen), rationale="columns of the next tables, the largest first")
+    if not _begun(situation, refs):
+        action = _first_look(situation, refs)
+        if action is not None:
+            return action
+    for position, ref in enumerate(refs):
+        if _begun(situation, refs[position + 1 :]):
+            continue
+        action = _in_table(situation, ref, room=_room(situation, position, len(refs)))
+        if action is not None:
+            return action
+    return None
+
+
+def _begun(situation: Situation, refs: Sequence[str]) -> bool:
+    """Whether any of these tables has been questioned, profiles and joins aside."""
+    prefixes = tuple(
+        f"{family}:{ref}"
+        for ref in refs
+        for family in ("missing", "dup", "gap", "conc", "trend", "season", "group", "outlier", "corr")
+    )
+    return any(
+        key == prefix or key.startswith(f"{prefix}:") for key in situation.asked for prefix in prefixes
+    )
+
+
+def _first_look(situation: Situation, refs: Sequence[str]) -> Action | None:
+    """Profile each table, then ask how they join; needs all of them in view."""
     sql = Sql(situation.dialect)
-    profiles = [question for table in tables for question in profile_questions(table, sql)]
-    for question in profiles:
-        if question.key not in situation.asked:
-            return question
-    profiled: list[tuple[Table, Roles]] = []
+    known = [situation.tables[ref] for ref in refs if ref in situation.tables]
+    for table in known:
+        for question in profile_questions(table, sql, turn=1):
+            if question.key not in situation.asked:
+                return _query(question)
+    profiled = _profiled(situation, known)
+    for table, roles in profiled:
+        for question in join_questions(table, roles, profiled, sql):
+            if question.key not in situation.asked:
+                return _query(question)
+    return None
+
+
+def _profiled(situation: Situation, tables: Sequence[Table]) -> list[tuple[Table, Roles]]:
+    found: list[tuple[Table, Roles]] = []
     for table in tables:
         read = read_profiles(table, situation.results)
         if read is not None:
-            profiled.append((table, roles_of(table, read[1], read[0])))
-    largest = max((roles.rows for _, roles in profiled), default=0)
-    candidates: list[tuple[float, Question]] = []
-    for table, roles in profiled:
-        room = (
-            _QUESTIONS_PER_TABLE
-            if roles.rows >= largest * 0.2 and chapter_is_first
-            else _QUESTIONS_PER_LATER_TABLE
+            found.append((table, roles_of(table, read[1], read[0])))
+    return found
+
+
+def _in_table(situation: Situation, ref: str, *, room: int) -> Action | None:
+    """The best question left for a table; what is needed to find it is brought back into view first."""
+    if _count(situation.asked, ref) >= room:
+        return None
+    table = situation.tables.get(ref)
+    if table is None:
+        return Lookup(refs=(ref,), rationale="these columns are no longer in view")
+    sql = Sql(situation.dialect)
+    read = read_profiles(table, situation.results)
+    if read is None or not _covers(table, read[1]):
+        again = _profile_again(situation, table, sql)
+        if again is not None:
+            return again
+    if read is None:
+        return None
+    questions = table_questions(table, roles_of(table, read[1], read[0]), sql)
+    return next((_query(question) for question in questions if question.key not in situation.asked), None)
+
+
+def _covers(table: Table, profiles: Mapping[str, object]) -> bool:
+    """Whether most of the simple columns are profiled in view."""
+    return len(profiles) * 10 >= len(table.columns) * 6
+
+
+def _profile_again(situation: Situation, table: Table, sql: Sql) -> Action | None:
+    """Ask for a profile that is out of view, as a new statement with its turn in the key."""
+    for turn in range(1, _PROFILE_ROUNDS + 1):
+        asked = [question.key in situation.asked for question in profile_questions(table, sql, turn=turn)]
+        if all(asked):
+            continue
+        return next(
+            _query(question)
+            for question in profile_questions(table, sql, turn=turn)
+            if question.key not in situation.asked
         )
-        # Small tables are side tables: their questions wait behind those of the large ones.
-        handicap = 0.0 if roles.rows >= largest * 0.2 else 2.5
-        candidates += [
-            (question.priority + handicap, question)
-            for question in table_questions(table, roles, profiled, sql)[:room]
-        ]
-    candidates.sort(key=lambda item: (item[0], item[1].key))
-    return next((question for _, question in candidates if question.key not in situation.asked), None)
+    return None
 
 
-def _unfinished(situation: Situation, refs: Sequence[str]) -> bool:
-    """Whether a chapter out of view was left before it was profiled."""
-    return not any(key.startswith(f"profile:{ref}:") for ref in refs for key in situation.asked)
+def _room(situation: Situation, position: int, tables: int) -> int:
+    """Questions for a table: the largest of a chapter gets the largest part."""
+    if tables == 1:
+        return situation.max_steps
+    if position == 0:
+        return max(int(situation.max_steps * _SHARE_OF_LARGEST), _LEAST_QUESTIONS)
+    return max(int(situation.max_steps * (1 - _SHARE_OF_LARGEST) / (tables - 1)), _LEAST_QUESTIONS)
+
+
+def _count(asked: set[str], ref: str) -> int:
+    return sum(
+        1 for key in asked if key.split(":", 2)[1] == ref and not key.startswith(("profile:", "orphan:"))
+    )
+
+
+def _query(question: Question) -> Query:
+    return Query(
+        sql=question.sql, purpose=question.told, rationale=f"{question.purpose}: next by what it may show"
+    )

@@ -6,7 +6,7 @@ matters most in the first rows. Families: profile, missing, dup, orphan, gap, co
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,11 @@ def minimum_rows(rows: int) -> int:
     return 3
 
 
-def profile_questions(table: Table, sql: Sql) -> list[Question]:
-    """Rows, filled and distinct values and range of each simple column, several columns a statement."""
+def profile_questions(table: Table, sql: Sql, *, turn: int) -> list[Question]:
+    """Rows, filled and distinct values and range of each simple column, several columns a statement.
+
+    `turn` above 1 is the same question again, after its answer has left the conversation.
+    """
     columns = [column for column in table.columns if is_simple(column)]
     questions: list[Question] = []
     for start in range(0, len(columns), _PROFILE_COLUMNS):
@@ -60,7 +63,7 @@ def profile_questions(table: Table, sql: Sql) -> list[Question]:
                 parts += [f"min({name}) AS c{position}_min", f"max({name}) AS c{position}_max"]
         questions.append(
             Question(
-                key=f"profile:{table.ref}:{start}",
+                key=f"profile:{table.ref}:{start}" + (f":{turn}" if turn > 1 else ""),
                 priority=0,
                 purpose=f"Profile of {table.ref}, columns {start + 1} to {start + len(chunk)}",
                 sql=f"SELECT {', '.join(parts)} FROM {sql.ref(table.ref)}",
@@ -70,14 +73,18 @@ def profile_questions(table: Table, sql: Sql) -> list[Question]:
 
 
 def read_profiles(
-    table: Table, results: Mapping[str, list[dict[str, Any]]]
+    table: Table, results: dict[str, list[dict[str, Any]]]
 ) -> tuple[int, dict[str, Profile]] | None:
     """Rows and profiles from the answers; None while none is there."""
     columns = [column for column in table.columns if is_simple(column)]
     rows: int | None = None
     profiles: dict[str, Profile] = {}
     for start in range(0, len(columns), _PROFILE_COLUMNS):
-        answer = results.get(f"profile:{table.ref}:{start}")
+        key = f"profile:{table.ref}:{start}"
+        answer = next(
+            (rows for name, rows in reversed(results.items()) if name == key or name.startswith(f"{key}:")),
+            None,
+        )
         if not answer:
             continue
         row = answer[0]
@@ -97,16 +104,13 @@ def _whole(value: Any) -> int | None:
     return None if number is None else int(number)
 
 
-def table_questions(
-    table: Table, roles: Roles, others: Sequence[tuple[Table, Roles]], sql: Sql
-) -> list[Question]:
+def table_questions(table: Table, roles: Roles, sql: Sql) -> list[Question]:
     """Everything worth asking of a profiled table, by priority."""
     if roles.rows < 2:
         return []
     found = [
         *_missing(table, roles, sql),
         *_duplicates(table, roles, sql),
-        *_orphans(table, roles, others, sql),
         *_gaps(table, roles, sql),
         *_trends(table, roles, sql),
         *_seasons(table, roles, sql),
@@ -164,7 +168,7 @@ def _duplicates(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     )
 
 
-def _orphans(
+def join_questions(
     table: Table, roles: Roles, others: Sequence[tuple[Table, Roles]], sql: Sql
 ) -> Iterator[Question]:
     """Keys that find no partner: a column named as another table's unique column."""
@@ -215,7 +219,9 @@ def _gaps(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
         if filled in seen or len(seen) >= 2:
             continue
         seen.add(filled)
-        for rank, dimension in enumerate([*roles.dimensions, *roles.seasons][:3]):
+        for rank, dimension in enumerate(
+            [other for other in (*roles.dimensions, *roles.seasons) if other != name][:3]
+        ):
             group, gap = sql.name(dimension), sql.name(name)
             yield Question(
                 key=f"gap:{table.ref}:{name}:{dimension}",

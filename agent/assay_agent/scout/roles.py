@@ -18,14 +18,14 @@ _WHOLE = re.compile(r"INT(?!ERVAL)|HUGEINT|SERIAL")
 _TIME_TYPE = re.compile(r"DATE|TIMESTAMP")
 _TEXT_TYPE = re.compile(r"CHAR|TEXT|STRING|CLOB|ENUM")
 _ID_NAME = re.compile(
-    r"(^|_)(id|uuid|guid|key|code|no|nr|num|number|zip|zipcode|postal|phone|ssn|index|idx)$|^id_|Id$|ID$",
-    re.IGNORECASE,
+    r"(?i:(^|_)(id|uuid|guid|key|code|no|nr|num|number|zip|zipcode|postal|phone|ssn|index|idx)$|^id_)|[a-z](Id|ID)$"
 )
 _PART_NAME = re.compile(
     r"(^|_)(year|yr|quarter|month|mon|week|day|dow|weekday|hour|hr|minute|min|second|sec)$", re.IGNORECASE
 )
 _CLOCK_NAME = re.compile(
-    r"(^|_)time$|(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst)$", re.IGNORECASE
+    r"(^|_)time$|(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst|dir|direction|angle|heading|bearing)$",
+    re.IGNORECASE,
 )
 _SEASON_NAME = re.compile(r"(^|_)(quarter|month|mon|dow|weekday|hour|hr)$", re.IGNORECASE)
 _LIKELY = re.compile(
@@ -35,6 +35,8 @@ _LIKELY = re.compile(
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 _MAX_GROUPS = 60
+_LEAST_FILLED = 0.3
+"""Share of rows that must have a value before a column is averaged: what is left would be a selection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +118,14 @@ def roles_of(table: Table, profiles: Mapping[str, Profile], rows: int) -> Roles:
             )
             if _SEASON_NAME.search(name) and 2 <= distinct <= _MAX_GROUPS:
                 seasons.append(name)
-        elif _is_measure(column, profile, rows):
+        elif _is_measure(column, profile, rows) and not _names_the_table(name, table.ref):
             measures.append((0 if _LIKELY.search(name) else 1, name))
-        elif 2 <= distinct <= _MAX_GROUPS and distinct * 4 <= rows:
+        elif (
+            2 <= distinct <= _MAX_GROUPS
+            and distinct * 4 <= rows
+            and not _is_fraction(column)
+            and not _CLOCK_NAME.search(name)
+        ):
             dimensions.append((0 if distinct <= 25 else 1, name))
         if (
             distinct > _MAX_GROUPS
@@ -143,11 +150,25 @@ def _is_measure(column: Column, profile: Profile, rows: int) -> bool:
     distinct = profile.distinct or 0
     if not is_numeric(column) or column.category == "primary_key" or _CLOCK_NAME.search(column.name):
         return False
-    if _ID_NAME.search(column.name) or distinct < 8:
+    if _ID_NAME.search(column.name) or distinct < 8 or not _is_filled(profile, rows):
         return False
     whole = bool(_WHOLE.search(column.type))
     # A whole number that is different in every row is a counter, not a quantity.
     return not (whole and rows > 50 and distinct >= rows * 0.98)
+
+
+def _is_filled(profile: Profile, rows: int) -> bool:
+    return (profile.filled or 0) >= rows * _LEAST_FILLED
+
+
+def _names_the_table(column: str, ref: str) -> bool:
+    """`flight` in `flights`: the number by which the things of the table are called."""
+    table = ref.rsplit(".", 1)[-1].lower()
+    return table in (column.lower(), f"{column.lower()}s", f"{column.lower()}es")
+
+
+def _is_fraction(column: Column) -> bool:
+    return is_numeric(column) and not _WHOLE.search(column.type)
 
 
 def humanised(name: str) -> str:

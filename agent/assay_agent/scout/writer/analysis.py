@@ -33,7 +33,8 @@ _OTHER_AREAS = ("trend", "season", "group", "conc", "outlier")
 _AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
 _MAX = re.compile(r"^At most (\d+) insights", re.MULTILINE)
 _LEAST_EFFECT = 0.12
-_PER_SUBJECT = 2
+_PER_SUBJECT = {"missing": 5, "trend": 3, "corr": 3, "group": 3}
+"""Findings of one exhibit at most, two where nothing is said."""
 
 
 def analysis_reply(prompt: str) -> str:
@@ -55,7 +56,9 @@ def analysis_reply(prompt: str) -> str:
     per_subject: dict[tuple[str, ...], int] = {}
     for exhibit, insight in ranked:
         subject = _subject(exhibit)
-        if insight["risk_score"] < _LEAST_EFFECT or per_subject.get(subject, 0) >= _PER_SUBJECT:
+        if insight["risk_score"] < _LEAST_EFFECT or per_subject.get(subject, 0) >= _PER_SUBJECT.get(
+            exhibit.family, 2
+        ):
             continue
         per_subject[subject] = per_subject.get(subject, 0) + 1
         kept.append(insight)

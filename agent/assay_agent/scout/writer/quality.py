@@ -37,7 +37,7 @@ def missing(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
             "an empty value may mean that something did not happen; means over this column leave these rows out"
         )
         yield draft.insight(
-            name=f"{part} of {table} rows have no {names}",
+            name=f"{part} of the rows in {table} have no {names}",
             takeaway=f"{part} of the rows of {table} have no {names}.",
             details=details,
             affected=count,
@@ -86,7 +86,7 @@ def _differs(a: float, b: float, n_a: float, n_b: float) -> bool:
     """Two-proportion z-test with a strict bound, since the groups were picked as the extremes of many."""
     pooled = (a * n_a + b * n_b) / (n_a + n_b)
     error = (pooled * (1 - pooled) * (1 / n_a + 1 / n_b)) ** 0.5
-    return error > 0 and abs(a - b) / error > 5
+    return bool(error > 0 and abs(a - b) / error > 5)
 
 
 def duplicates(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
@@ -119,7 +119,7 @@ def orphans(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     table, partner = table_name(exhibit.table), table_name(other)
     part = draft.share("share_without_match")
     yield draft.insight(
-        name=f"{part} of {table} rows have a {said(column)} without a record in {partner}",
+        name=f"{part} of the rows in {table} have a {said(column)} without a record in {partner}",
         takeaway=f"{part} of the rows of {table} that name a {said(column)} find no record in {partner}.",
         details=[
             f"{draft.cell('n_without_match', unit='count')} of {draft.cell('n_rows', unit='count')} rows",

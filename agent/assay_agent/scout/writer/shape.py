@@ -9,6 +9,8 @@ from typing import Any
 from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
 
 _NEGLIGIBLE_ETA = 0.003
+_LARGE_DIFFERENCE = 0.25
+"""Difference of means against the overall mean that is worth telling even where most variance lies within groups."""
 
 
 def concentration(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
@@ -59,7 +61,10 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         return
     top, bottom = rows[0], rows[-1]
     eta, n_all = number(top, "eta_squared"), number(top, "n_all")
-    if not eta >= _NEGLIGIBLE_ETA or not _beyond_chance(eta, number(top, "n_groups"), n_all):
+    relative = abs(number(top, column) - number(bottom, column)) / (abs(number(top, "overall_mean")) or 1.0)
+    if not (eta >= _NEGLIGIBLE_ETA or relative >= _LARGE_DIFFERENCE) or not _beyond_chance(
+        eta, number(top, "n_groups"), n_all
+    ):
         return
     if dimension == measure or eta > 0.98:
         return
