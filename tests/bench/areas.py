@@ -8,12 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench.table import Line
-from tests.integration.discovery import DONE, LOOKUP, SHARE, an_insight, insights, open_bench, whole
-
 from assay_agent.stores.home import prepare
 from assay_agent.stores.server import EmbeddedServer
 from assay_core.store.client import Store
+from tests.bench.table import Line
+from tests.integration.discovery import DONE, LOOKUP, SHARE, Bench, an_insight, insights, open_bench, whole
 
 LATENCY_S = 2.0
 ROUNDS = 3
@@ -54,7 +53,7 @@ def lines() -> list[Line]:
     ]
 
 
-def _analysis_s(bench: Any, *flags: str) -> float:
+def _analysis_s(bench: Bench, *flags: str) -> float:
     steps = [
         LOOKUP,
         *(
@@ -69,4 +68,4 @@ def _analysis_s(bench: Any, *flags: str) -> float:
     timings = {timing.phase: timing.duration_ms for timing in bench.read(run).phase_timings}
     areas = bench.store.discoveries.logs(bench.result(run).id).analysis
     assert all(area.relevant_queries for area in areas)
-    return timings["analyze"] / 1000
+    return float(timings["analyze"]) / 1000

@@ -16,9 +16,6 @@ from operator import add
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from tests.bench.table import Line
-from tests.builders import an_id
-
 from assay_agent.adapters.hashing import HashEmbedder
 from assay_agent.context import Deadline, RunContext, StopSignal, Templates
 from assay_agent.discovery.explore import explore
@@ -38,6 +35,8 @@ from assay_core.model.step import ResultColumn
 from assay_core.model.table import ColumnSchema, TableSchema
 from assay_core.store.client import Store
 from assay_core.store.fence import Fence, FencedRun
+from tests.bench.table import Line
+from tests.builders import an_id
 
 STEPS = 100
 ROUNDS = 3
@@ -254,7 +253,7 @@ def _size(url: str, folder: Path, kilobytes: int) -> list[Line]:
         file_bytes = float(path.stat().st_size)
     theirs_ms = statistics.median(other) / STEPS * 1000
     goal = {2: None, 8: 1.5, 20: 1.0}[kilobytes]
-    made = [
+    return [
         Line(
             what=f"step overhead without store, {kilobytes} kB result",
             ours=statistics.median(engine) / STEPS * 1000,
@@ -277,4 +276,3 @@ def _size(url: str, folder: Path, kilobytes: int) -> list[Line]:
             goal=1 / 30,
         ),
     ]
-    return made

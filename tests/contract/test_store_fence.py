@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.builders import a_checkpoint, a_feed_row, a_fenced_run, a_run, a_successor
 
 from assay_core import clock
 from assay_core.errors import LossReason, OwnershipLost, TransientError
@@ -20,6 +19,7 @@ from assay_core.store import names
 from assay_core.store.client import Store
 from assay_core.store.fence import Fence, FencedRun
 from assay_core.store.rows import Insert, Put
+from tests.builders import a_checkpoint, a_feed_row, a_fenced_run, a_run, a_successor
 
 
 def lost(reason: LossReason) -> Any:

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from assay_core.model.feedback import Feedback
+from assay_core.model.project import AreaOverride, ProjectPrompts
+from assay_core.store import names
+from assay_core.store.client import Store
+from assay_core.store.memory import Lesson
+from assay_core.store.schema import IndexProgress
 from tests.builders import (
     NOON,
     a_cached_table,
@@ -16,13 +22,6 @@ from tests.builders import (
     a_standalone_insight,
     an_area,
 )
-
-from assay_core.model.feedback import Feedback
-from assay_core.model.project import AreaOverride, ProjectPrompts
-from assay_core.store import names
-from assay_core.store.client import Store
-from assay_core.store.memory import Lesson
-from assay_core.store.schema import IndexProgress
 
 
 def test_a_project_is_replaced_but_keeps_its_first_date_and_last_run(store: Store) -> None:

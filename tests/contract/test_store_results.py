@@ -7,6 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+
+from assay_core.errors import ConfigError, OwnershipLost
+from assay_core.model.project import ContextNote, HistoricalPattern
+from assay_core.model.step import RecommendationStep
+from assay_core.model.verdict import ValidationResult
+from assay_core.store import names
+from assay_core.store.client import Store
+from assay_core.store.memory import Lesson
 from tests.builders import (
     NOON,
     a_checkpoint,
@@ -20,14 +28,6 @@ from tests.builders import (
     an_analysis,
     an_area,
 )
-
-from assay_core.errors import ConfigError, OwnershipLost
-from assay_core.model.project import ContextNote, HistoricalPattern
-from assay_core.model.step import RecommendationStep
-from assay_core.model.verdict import ValidationResult
-from assay_core.store import names
-from assay_core.store.client import Store
-from assay_core.store.memory import Lesson
 
 # ------------------------------------------------------------------------------------------------- checkpoints
 

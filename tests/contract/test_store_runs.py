@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from tests.builders import NOON, a_fenced_run, a_run, a_successor
 
 from assay_core.errors import ConfigError, LossReason, OwnershipLost
 from assay_core.model.run import RunOutcome, RunStatus
 from assay_core.store.client import Store
 from assay_core.store.owner import local_owner, owner_is_gone
+from tests.builders import NOON, a_fenced_run, a_run, a_successor
 
 
 def test_a_run_is_read_as_it_was_created(store: Store) -> None:

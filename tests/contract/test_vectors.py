@@ -10,11 +10,11 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
-from tests.qdrant_server import serve
 
 from assay_agent.adapters.qdrant import QdrantIndex, open_index
 from assay_agent.ports import Point, VectorIndex
 from assay_core.errors import ConfigError, TransientError
+from tests.qdrant_server import serve
 
 ENGINES = ["local", "http", *(["server"] if os.environ.get("QDRANT_URL") else [])]
 

@@ -244,7 +244,7 @@ def test_a_write_that_slipped_past_the_guard_fails(opened: Source, sql: str) -> 
 
 def test_a_statement_over_its_time_is_stopped_and_says_so(opened: Source) -> None:
     started = time.monotonic()
-    with pytest.raises(QueryError, match="stopped after 0.5 s|stopped by its timeout") as failed:
+    with pytest.raises(QueryError, match=r"stopped after 0\.5 s|stopped by its timeout") as failed:
         opened.warehouse.execute(ENDLESS[opened.provider], limits=some_limits(timeout_s=0.5))
     assert failed.value.kind == "timeout"
     assert time.monotonic() - started < 10

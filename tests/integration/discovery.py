@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from tests.builders import an_id
 
 from assay_agent import agentserver, plugins
 from assay_agent.adapters.hashing import HashEmbedder
@@ -23,6 +22,7 @@ from assay_core.model.discovery import DiscoveryResult
 from assay_core.model.project import Datasource, LLMConfig, Project
 from assay_core.model.run import DiscoveryRun, RunStep
 from assay_core.store.client import Store
+from tests.builders import an_id
 
 _models: dict[str, ScriptedLlm] = {}
 
@@ -208,7 +208,7 @@ def open_bench(store: Store, home: Path, **project: Any) -> Bench:
     return Bench(store=store, home=home, project=made, resources=resources, vectors=vectors)
 
 
-WHOLE: dict[str, list[Reply]] = {
+WHOLE: dict[str, Sequence[Reply]] = {
     "exploration": [
         LOOKUP,
         SHARE,
@@ -220,6 +220,6 @@ WHOLE: dict[str, list[Reply]] = {
 }
 
 
-def whole(**layers: list[Reply]) -> dict[str, list[Reply]]:
+def whole(**layers: Sequence[Reply]) -> dict[str, Sequence[Reply]]:
     """A complete script, layers replaced by name."""
     return {**WHOLE, **layers}

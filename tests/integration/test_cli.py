@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.integration.discovery import WHOLE, an_insight, insights, orders, query
 
 from assay_agent.cli.configuration import read_config, unknown_key
 from assay_agent.cli.program import execute
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
+from tests.integration.discovery import WHOLE, an_insight, insights, orders, query
 
 ASSAY = [sys.executable, "-c", "from assay_agent.cli import main; main()"]
 LIMIT_S = 90

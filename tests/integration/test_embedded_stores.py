@@ -15,7 +15,6 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-from tests.builders import a_run
 
 from assay_agent.ports import Point
 from assay_agent.stores import Stores, open_for_reading, open_stores, running_stores, server
@@ -23,6 +22,7 @@ from assay_agent.stores import home as run_home
 from assay_core.errors import ConfigError, TransientError
 from assay_core.settings import StoreSettings
 from assay_core.store.owner import process_start
+from tests.builders import a_run
 
 OWNER = Path(__file__).with_name("embedded_owner.py")
 GONE_S = 5.0

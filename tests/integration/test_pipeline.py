@@ -8,6 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from assay_agent.context import StopSignal
+from assay_agent.ports import Completion
+from assay_agent.settings import AgentSettings
+from assay_core.errors import TransientError
+from assay_core.model.run import RunStatus
+from assay_core.model.step import StepAction
+from assay_core.store.client import Store
 from tests.integration.discovery import (
     A_RECOMMENDATION,
     DONE,
@@ -23,14 +31,6 @@ from tests.integration.discovery import (
     turn,
     whole,
 )
-
-from assay_agent.context import StopSignal
-from assay_agent.ports import Completion
-from assay_agent.settings import AgentSettings
-from assay_core.errors import TransientError
-from assay_core.model.run import RunStatus
-from assay_core.model.step import StepAction
-from assay_core.store.client import Store
 
 QUALITY = ("--areas", "data_quality")
 
@@ -93,11 +93,11 @@ def test_all_areas_make_a_full_run_and_split_logs_hold_every_step(bench: Bench) 
 
 def test_checkpoints_are_kept_while_running_and_gone_after_completion(bench: Bench) -> None:
     seen: list[int] = []
+    run = bench.new_run()
     bench.progress.on_step = lambda row: (
         seen.append(len(bench.store.checkpoints.steps(run.id))) if row.step_num else None
     )
     bench.script(whole())
-    run = bench.new_run()
     bench.go(run, *QUALITY)
     assert seen == [1, 2, 3, 4]
     assert bench.store.checkpoints.steps(run.id) == []
@@ -277,11 +277,11 @@ def test_second_claim_of_an_attempt_is_refused(bench: Bench) -> None:
 
 
 def test_cancelled_run_stops_at_its_next_step(bench: Bench) -> None:
+    run = bench.new_run()
     bench.progress.on_step = lambda row: (
         bench.store.runs.request_cancel(run.id) if row.step_num == 1 else None
     )
     bench.script(whole())
-    run = bench.new_run()
     assert bench.go(run) == 13
     assert bench.read(run).status is RunStatus.CANCELLED
     assert bench.store.discoveries.of_run(run.id) == []

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from assay_core.errors import ConfigError
-from assay_core.store.client import Store
-from tests.integration.discovery import Bench, open_bench, whole
 
 from assay_agent import plugins
 from assay_agent.settings import AgentSettings
+from assay_core.errors import ConfigError
+from assay_core.store.client import Store
+from tests.integration.discovery import Bench, open_bench, whole
 
 SEEN: list[tuple[str, str]] = []
 

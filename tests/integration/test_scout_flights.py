@@ -10,13 +10,13 @@ from typing import Any
 
 import duckdb
 import pytest
+
+from assay_agent.adapters.nycflights import load_nycflights
 from assay_core.model.discovery import DiscoveryResult
 from assay_core.model.insight import Figure, Insight
 from assay_core.model.project import Datasource, LLMConfig
 from assay_core.store.client import Store
 from tests.integration.discovery import open_bench
-
-from assay_agent.adapters.nycflights import load_nycflights
 
 RUNS: dict[str, DiscoveryResult] = {}
 

@@ -72,9 +72,9 @@ def test_a_csv_file_becomes_a_table_with_types(data: Path, opener: Opener, said:
     assert opened.settings.provider == "duckdb"
     assert opened.name == "My People (2020)"
     assert said == ["[1/1] my_people_2020: 2 rows from My People (2020).csv"]
-    assert rows(opened, "SELECT sum(id), min(made)::VARCHAR, typeof(any_value(made)) FROM my_people_2020") == [
-        (3, "2020-01-02", "DATE")
-    ]
+    assert rows(
+        opened, "SELECT sum(id), min(made)::VARCHAR, typeof(any_value(made)) FROM my_people_2020"
+    ) == [(3, "2020-01-02", "DATE")]
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,13 @@ def test_a_folder_is_one_table_per_file_and_one_per_folder_of_parts(
     (data / "mixed" / "people.csv").write_text("x\n1\n")
     (data / "mixed" / "other.csv").write_text("y,z\n1,2\n")
     opened = opener(data)
-    assert tables(opened) == {"people": 2, "people_2": 1, "sales": 3, "mixed_people": 1, "other": 1} or tables(
-        opened
-    ) == {"people": 1, "people_2": 2, "sales": 3, "mixed_people": 1, "other": 1}
+    assert tables(opened) == {
+        "people": 2,
+        "people_2": 1,
+        "sales": 3,
+        "mixed_people": 1,
+        "other": 1,
+    } or tables(opened) == {"people": 1, "people_2": 2, "sales": 3, "mixed_people": 1, "other": 1}
     assert rows(opened, "SELECT sum(total) FROM sales") == [(30,)]
     assert any("left out" in line and "broken.json" in line for line in said)
     assert any("1 file(s)" in line and "not data files" in line for line in said)
@@ -249,8 +253,10 @@ def test_a_database_is_known_by_its_content_and_opened_as_it_is(data: Path, open
     assert opener(f"sqlite:///{data / 'a.csv'}").settings.provider == "sqlite"
     with pytest.raises(ConfigError, match="is not a sqlite database"):
         opener(f"sqlite:///{data / 'b.sqlite'}")
-    with pytest.raises(ConfigError, match="holds 2 databases") if not list(data.glob("*.json")) else pytest.raises(
-        ConfigError
+    with (
+        pytest.raises(ConfigError, match="holds 2 databases")
+        if not list(data.glob("*.json"))
+        else pytest.raises(ConfigError)
     ):
         opener(data)
 
@@ -277,7 +283,11 @@ def test_a_password_leaves_the_url_first(opener: Opener, url: str, secret: str |
 
 
 def test_a_url_that_cannot_be_read_is_not_repeated(opener: Opener) -> None:
-    for url in ("postgresql://u:s3cr3t?x@h/db", "postgresql://u:s3cr3t@h:port/db", "postgresql://u:s3cr3t@[::1/db"):
+    for url in (
+        "postgresql://u:s3cr3t?x@h/db",
+        "postgresql://u:s3cr3t@h:port/db",
+        "postgresql://u:s3cr3t@[::1/db",
+    ):
         with pytest.raises(ConfigError) as failed:
             opener(url)
         assert "s3cr3t" not in str(failed.value)
@@ -289,17 +299,23 @@ def test_schemas_and_a_secret_from_elsewhere(opener: Opener) -> None:
     assert opened.settings.secret == "new"
 
 
-def test_the_project_is_the_same_for_the_same_source(data: Path, opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_project_is_the_same_for_the_same_source(
+    data: Path, opener: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (data / "t.csv").write_text(CSV)
     first = opener(data / "t.csv")
     monkeypatch.chdir(data)
     assert opener("t.csv").project_id == opener("./../data/t.csv").project_id == first.project_id
     assert opener(data).project_id != first.project_id
-    one, two, other = (opener(url) for url in ("postgresql://u:a@h/db", "postgresql://u:b@h/db", "postgresql://u@h/x"))
+    one, two, other = (
+        opener(url) for url in ("postgresql://u:a@h/db", "postgresql://u:b@h/db", "postgresql://u@h/x")
+    )
     assert one.project_id == two.project_id != other.project_id
 
 
-def test_the_same_files_are_loaded_once_and_changed_ones_again(data: Path, opener: Opener, said: list[str]) -> None:
+def test_the_same_files_are_loaded_once_and_changed_ones_again(
+    data: Path, opener: Opener, said: list[str]
+) -> None:
     (data / "t.csv").write_text(CSV)
     first = opener(data / "t.csv")
     second = opener(data / "t.csv")
@@ -322,7 +338,9 @@ def test_several_threads_may_load_the_same_files(data: Path, opener: Opener) -> 
     assert [path.suffix for path in folder.iterdir()] == [".duckdb"]
 
 
-def test_what_was_loaded_is_open_for_reading_only_and_reaches_nothing_else(data: Path, opener: Opener) -> None:
+def test_what_was_loaded_is_open_for_reading_only_and_reaches_nothing_else(
+    data: Path, opener: Opener
+) -> None:
     (data / "t.csv").write_text(CSV)
     opened = opener(data)
     for sql in (
@@ -336,7 +354,9 @@ def test_what_was_loaded_is_open_for_reading_only_and_reaches_nothing_else(data:
         "INSTALL httpfs",
         "LOAD httpfs",
     ):
-        with pytest.raises(Exception, match=r"(?i)disabled|locked|read-only|syntax|permission|not allowed|cannot"):
+        with pytest.raises(
+            Exception, match=r"(?i)disabled|locked|read-only|syntax|permission|not allowed|cannot"
+        ):
             rows(opened, sql)
     assert not (data / "stolen.csv").exists()
 
@@ -382,11 +402,17 @@ def test_a_file_that_may_not_be_read_is_one_line(data: Path, opener: Opener) -> 
         opener(data / "t.csv")
 
 
-def test_a_database_another_program_writes_is_one_line_that_says_whom_to_ask(data: Path, opener: Opener) -> None:
+def test_a_database_another_program_writes_is_one_line_that_says_whom_to_ask(
+    data: Path, opener: Opener
+) -> None:
     path = data / "busy.duckdb"
     holder = subprocess.Popen(
-        [sys.executable, "-c", f"import duckdb; c = duckdb.connect({str(path)!r}); c.execute('CREATE TABLE t (a int)'); "
-         "c.execute('CHECKPOINT'); print('ready', flush=True); input()"],
+        [
+            sys.executable,
+            "-c",
+            f"import duckdb; c = duckdb.connect({str(path)!r}); c.execute('CREATE TABLE t (a int)'); "
+            "c.execute('CHECKPOINT'); print('ready', flush=True); input()",
+        ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
-from tests.unit.report_findings import findings
 
 from assay_agent.report import render_report
+from tests.unit.report_findings import findings
 
 OUT = Path(__file__).parents[2] / "out" / "look"
 FLAGS = [

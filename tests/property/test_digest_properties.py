@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from datetime import timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ from assay_agent.policy import DigestPolicy
 from assay_core.model.step import ResultColumn
 from assay_core.store.encoding import canonical, json_value
 
-_ZONES = st.sampled_from([None, timezone.utc, timezone(timedelta(hours=5, minutes=30))])
+_ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30))])
 _SCALAR = st.one_of(
     st.none(),
     st.booleans(),

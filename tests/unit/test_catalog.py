@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from assay_core.model.table import ColumnSchema, TableSchema
-
 from assay_agent.evidence.catalog import guess_joins, render_catalog, render_rows
 from assay_agent.policy import estimate_tokens
+from assay_core.model.table import ColumnSchema, TableSchema
 
 
 def a_table(ref: str, *columns: str, rows: int | None = 100, key: str | None = None) -> TableSchema:

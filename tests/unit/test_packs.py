@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from assay_core.errors import ConfigError
-from assay_core.model.project import AreaOverride, Project, ProjectPrompts
 
 from assay_agent.packs import check_pack, load_pack, pack_folders, selected_areas, templates
 from assay_agent.prompts import fill, render
+from assay_core.errors import ConfigError
+from assay_core.model.project import AreaOverride, Project, ProjectPrompts
 
 
 @pytest.fixture

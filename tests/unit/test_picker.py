@@ -6,11 +6,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from assay_core.model.step import Caveat, CaveatKind, ColumnDigest, Digest, ExplorationStep, StepAction
-
 from assay_agent.evidence.caveats import evidence_quality
 from assay_agent.evidence.picker import pick, rank
 from assay_agent.policy import AnalysisPolicy, DigestPolicy, estimate_tokens
+from assay_core.model.step import Caveat, CaveatKind, ColumnDigest, Digest, ExplorationStep, StepAction
 
 POLICY, DIGEST = AnalysisPolicy(), DigestPolicy()
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from tests.unit.report_findings import a_query, an_insight, findings
-
 from assay_agent.report import render_report
 from assay_agent.report.chart import chart_of
 from assay_agent.report.svg import number
 from assay_core.model.discovery import Summary
+from tests.unit.report_findings import a_query, an_insight, findings
 
 
 class _Tags(HTMLParser):

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.builders import a_step
 
 from assay_agent.exploration.actions import Finish, Lookup, Query, parse_action
 from assay_agent.exploration.conversation import FOLDED_HEADING
@@ -26,6 +25,7 @@ from assay_agent.scout.sql_text import Sql
 from assay_agent.scout.writer.analysis import entries
 from assay_agent.sql.guard import check
 from assay_core.model.table import ColumnSchema, TableSchema
+from tests.builders import a_step
 
 POLICY = ExplorationPolicy()
 SYSTEM = Message(
@@ -134,7 +134,7 @@ def test_profiles_come_before_questions_and_no_statement_is_asked_twice() -> Non
             action,
             result_message(a_step(number, query_result=rows, row_count=len(rows), error=None), policy=POLICY),
         )
-    keys = [situation_key for situation_key in read_situation((SYSTEM, OPENING, *turns)).asked]
+    keys = read_situation((SYSTEM, OPENING, *turns)).asked
     families = {key.split(":")[0] for key in keys}
     assert {"profile", "missing", "orphan", "trend", "season", "group", "conc", "outlier", "gap"} <= families
     assert any(key == "group:main.sales:kind of sale:amount" for key in keys)

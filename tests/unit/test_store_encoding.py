@@ -14,11 +14,11 @@ import bson
 import numpy as np
 import pytest
 from bson import Decimal128, Int64, ObjectId
-from tests.builders import NOON, ROW, a_step
 
 from assay_core.model.step import CaveatKind
 from assay_core.store.encoding import BYTES_KEPT, MAX_DEPTH, canonical, iso_span, json_value, safe_key
 from assay_core.store.size import bson_size, fit
+from tests.builders import NOON, ROW, a_step
 
 
 class Colour(enum.Enum):
@@ -46,7 +46,7 @@ def kinds_of(given: Any) -> list[CaveatKind]:
         (timedelta(days=1, hours=2, minutes=3, seconds=4.5), "P1DT2H3M4.5S"),
         (timedelta(seconds=-90), "-PT1M30S"),
         (timedelta(0), "PT0S"),
-        (datetime(2013, 1, 5, 12, 0, 0, 123_456), datetime(2013, 1, 5, 12, 0, 0, 123_000, tzinfo=UTC)),  # noqa: DTZ001
+        (datetime(2013, 1, 5, 12, 0, 0, 123_456), datetime(2013, 1, 5, 12, 0, 0, 123_000, tzinfo=UTC)),
         (
             datetime(2013, 1, 5, 1, 0, tzinfo=timezone(timedelta(hours=2))),
             datetime(2013, 1, 4, 23, 0, tzinfo=UTC),

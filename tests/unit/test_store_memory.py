@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.builders import NOON
 
 from assay_core.model.project import ContextNote, HistoricalPattern, ProjectContext
 from assay_core.store.memory import Lesson, merged
+from tests.builders import NOON
 
 EMPTY = ProjectContext(project_id="p")
 

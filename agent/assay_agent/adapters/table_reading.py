@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import duckdb
 
+from assay_agent.adapters.csv_plan import Try, plan_csv
 from assay_agent.adapters.data_files import DataFile, FileKind, as_utf8
 from assay_agent.sql.dialects import quote_name
 from assay_core.errors import ConfigError
 
-SAMPLE_ROWS = 100_000
-"""Rows a CSV's types are guessed from, before the whole file is asked."""
-MAX_LINE_BYTES = 100_000_000
-"""The longest CSV line, tried only when a shorter limit failed."""
 MAX_JSON_BYTES = 64 * 1024 * 1024
 MAX_BAD_SHARE = 0.1
 """Share of a CSV's lines that may be left out as broken, with a note; above it the file is not a CSV."""
-_MISSING = "['', 'NA', 'N/A', 'n/a', 'NULL', 'null', 'NaN', 'nan', '\\N']"
-_DELIMITERS = ",;\t|"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,13 +29,6 @@ class Reading:
 
     rows: int
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Try:
-    options: str
-    note: str = ""
-    counts_bad_lines: bool = False
 
 
 def shape_of(connection: duckdb.DuckDBPyConnection, file: DataFile, folder: Path) -> tuple[str, ...]:
@@ -66,7 +54,7 @@ def read_table(
     first = files[0].path
     if kind is FileKind.PARQUET:
         source = f"read_parquet({_list([file.path for file in files])}, union_by_name=true)"
-        return _created(connection, table, source, tries=(_Try(options=""),), path=first, lines=0)
+        return _created(connection, table, source, tries=(Try(options=""),), path=first, lines=0)
     texts = [as_utf8(file.path, folder=folder) for file in files]
     paths = _list([text.path for text in texts])
     note = next((text.note for text in texts if text.note), "")
@@ -74,7 +62,7 @@ def read_table(
         source = (
             f"read_json({paths}, union_by_name=true, sample_size=-1, maximum_object_size={MAX_JSON_BYTES}"
         )
-        reading = _created(connection, table, source, tries=(_Try(options=")"),), path=first, lines=0)
+        reading = _created(connection, table, source, tries=(Try(options=")"),), path=first, lines=0)
     else:
         lines = sum(text.lines for text in texts)
         reading = _read_csv(connection, table, paths, path=first, head=texts[0].path, lines=lines)
@@ -90,67 +78,10 @@ def _read_csv(
     connection: duckdb.DuckDBPyConnection, table: str, paths: str, *, path: Path, head: Path, lines: int
 ) -> Reading:
     start = f"read_csv({paths}, union_by_name=true"
-    skipped = 0
-    missing = ""
-    loose = ", sample_size=-1, strict_mode=false"
-    padded = _Try(
-        options=f"{loose}, null_padding=true", note="rows of differing length: missing cells are NULL"
-    )
-    tries = [
-        _Try(options=f", sample_size={SAMPLE_ROWS}"),
-        _Try(options=", sample_size=-1"),
-        _Try(options=f", sample_size=-1, max_line_size={MAX_LINE_BYTES}"),
-        padded,
-        _Try(
-            options=f"{loose}, null_padding=true, ignore_errors=true, all_varchar=true", counts_bad_lines=True
-        ),
-        _Try(
-            options=f"{loose}, ignore_errors=true, all_varchar=true, max_line_size={MAX_LINE_BYTES}",
-            counts_bad_lines=True,
-        ),
-    ]
-    try:
-        names, skipped = _sniffed(connection, head)
-        if len(names) == 1 and (found := _likely_delimiter(names[0])):
-            tries = [
-                _Try(options=f"{one.options}, delim='{found}', header=true", note=padded.note)
-                for one in tries[3:]
-            ]
-        elif _types(connection, f"{start}, sample_size={SAMPLE_ROWS})") != _types(
-            connection, f"{start}, sample_size={SAMPLE_ROWS}, nullstr={_MISSING})"
-        ):
-            missing = f", nullstr={_MISSING}"
-    except duckdb.Error:
-        skipped = 0
-    tries = [
-        _Try(options=one.options + missing + ")", note=one.note, counts_bad_lines=one.counts_bad_lines)
-        for one in tries
-    ]
-    reading = _created(connection, table, start, tries=tries, path=path, lines=max(lines - skipped, 0))
-    notes = [reading.note]
-    if skipped:
-        notes.append(f"the first {skipped} line(s) stand before the header and were left out")
-    if missing:
-        notes.append("NA, NULL and their like were read as NULL")
-    return Reading(rows=reading.rows, note="; ".join(part for part in notes if part))
-
-
-def _sniffed(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], int]:
-    """The column names DuckDB would take, and how many lines before the header it would skip."""
-    row = connection.execute(
-        f"SELECT Columns, SkipRows FROM sniff_csv(?, sample_size={SAMPLE_ROWS})", [str(path)]
-    ).fetchone()
-    return ([column["name"] for column in row[0]], int(row[1])) if row else ([], 0)
-
-
-def _types(connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
-    return [row[1] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-
-
-def _likely_delimiter(name: str) -> str | None:
-    counts = {sign: name.count(sign) for sign in _DELIMITERS}
-    best = max(counts, key=lambda sign: counts[sign])
-    return best if counts[best] else None
+    plan = plan_csv(connection, head, source=start)
+    tries = [replace(one, options=f"{one.options})") for one in plan.tries]
+    reading = _created(connection, table, start, tries=tries, path=path, lines=max(lines - plan.skipped, 0))
+    return Reading(rows=reading.rows, note="; ".join(part for part in (reading.note, plan.note) if part))
 
 
 def _created(
@@ -158,7 +89,7 @@ def _created(
     table: str,
     source: str,
     *,
-    tries: Sequence[_Try],
+    tries: Sequence[Try],
     path: Path,
     lines: int,
 ) -> Reading:

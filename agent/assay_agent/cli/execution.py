@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -50,10 +51,8 @@ def _execute(arguments: argparse.Namespace, *, demo: bool) -> int:
     )
     with closing(starting):
         with TerminalProgress(out, quiet=arguments.quiet) as progress:
-            if demo:
-                chosen = _demo_project(arguments.home, progress)
-            else:
-                chosen = choose_project(arguments, report=progress.note)
+            note = progress.note
+            chosen = _demo_project(arguments.home, note) if demo else choose_project(arguments, report=note)
             stores = starting.start().ready()
             progress.note(f"stores: {stores.described}")
             fail_abandoned(stores.store)
@@ -109,8 +108,8 @@ def _flags(arguments: argparse.Namespace) -> list[str]:
     return argv
 
 
-def _demo_project(home: Path, progress: TerminalProgress) -> Chosen:
-    progress.note("loading the flights of New York, 2013, into DuckDB")
+def _demo_project(home: Path, report: Callable[[str], None]) -> Chosen:
+    report("loading the flights of New York, 2013, into DuckDB")
     path = load_nycflights(home)
     project = Project(
         id=_DEMO_PROJECT,

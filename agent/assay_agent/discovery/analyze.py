@@ -96,7 +96,9 @@ def _index_steps(ctx: RunContext, exploration: Exploration) -> None:
     size = ctx.policy.index.embed_batch
     for start in range(0, len(queries), size):
         batch = queries[start : start + size]
-        vectors = ctx.embedder.embed([_embedded_text(step)[: ctx.policy.analysis.step_text_chars] for step in batch])
+        vectors = ctx.embedder.embed(
+            [_embedded_text(step)[: ctx.policy.analysis.step_text_chars] for step in batch]
+        )
         points = [
             Point(
                 id=names.run_point_id(ctx.run.id, step.step),

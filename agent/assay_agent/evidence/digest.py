@@ -106,7 +106,10 @@ def _rows(
     if not names:
         return [{} for _ in rows]
     if any(values.converted for values in read):
-        return [dict(zip(names, row, strict=False)) for row in zip(*(values.stored for values in read), strict=True)]
+        return [
+            dict(zip(names, row, strict=False))
+            for row in zip(*(values.stored for values in read), strict=True)
+        ]
     return [dict(zip(names, row, strict=False)) for row in rows]
 
 

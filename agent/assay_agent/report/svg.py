@@ -132,7 +132,9 @@ def _ticks(count: int, *, longest: int) -> set[int]:
 
 def _common_tail_cut(labels: Sequence[str]) -> list[str]:
     """Dates that all stand on the first of a month read as months."""
-    return [label[:7] for label in labels] if all(_FIRST.fullmatch(label) for label in labels) else list(labels)
+    return (
+        [label[:7] for label in labels] if all(_FIRST.fullmatch(label) for label in labels) else list(labels)
+    )
 
 
 def _short(text: str, *, chars: int = _LABEL_CHARS) -> str:

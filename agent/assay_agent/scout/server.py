@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(f"data: {chunk}\n\n".encode())
         self.close_connection = True
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name of the base class
+    def log_message(self, format: str, *args: Any) -> None:
         """No access log: paths and bodies may hold data."""
 
 

@@ -13,8 +13,21 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 # Functions of DuckDB whose arrow argument is a lambda; in any other the arrow takes a part of a JSON value.
 _TAKES_LAMBDA = frozenset(
-    "apply array_apply array_filter array_reduce array_transform columns filter list_apply list_filter list_reduce "
-    "list_transform reduce transform".split(" ")
+    [
+        "apply",
+        "array_apply",
+        "array_filter",
+        "array_reduce",
+        "array_transform",
+        "columns",
+        "filter",
+        "list_apply",
+        "list_filter",
+        "list_reduce",
+        "list_transform",
+        "reduce",
+        "transform",
+    ]
 )
 
 
@@ -38,7 +51,9 @@ def _json_arrows(tree: exp.Expr) -> None:
         arrow.replace(_extraction(arrow.expressions[0], arrow.this))
     for extract in list(tree.find_all(exp.JSONExtract, exp.JSONExtractScalar)):
         parent = extract.parent
-        if isinstance(parent, exp.Func) and not isinstance(parent, (exp.JSONExtract, exp.JSONExtractScalar, exp.Cast)):
+        if isinstance(parent, exp.Func) and not isinstance(
+            parent, (exp.JSONExtract, exp.JSONExtractScalar, exp.Cast)
+        ):
             extract.replace(exp.paren(extract.copy(), copy=False))
 
 
