@@ -47,9 +47,8 @@ def query(sql: str, purpose: str = "a look at quality and trend") -> str:
 
 DONE = turn(done=True, summary="seen enough")
 LOOKUP = turn(lookup_schema=["orders"])
-SHARE = query(
-    "SELECT count(*) AS n, count(*) - count(amount) AS missing, (count(*) - count(amount)) / count(*) AS share FROM main.orders"
-)
+SHARE_SQL = "SELECT count(*) AS n, count(*) - count(amount) AS missing, (count(*) - count(amount)) / count(*) AS share FROM main.orders"
+SHARE = query(SHARE_SQL)
 
 
 def an_insight(**fields: Any) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from tests.integration.discovery import (
     DONE,
     LOOKUP,
     SHARE,
+    SHARE_SQL,
     Bench,
     Quiet,
     an_insight,
@@ -398,3 +399,32 @@ def test_unknown_area_fails_the_run_and_names_the_areas(bench: Bench) -> None:
     run = bench.new_run()
     assert bench.go(run, "--areas", "churn") == 10
     assert "data_quality" in str(bench.read(run).error)
+
+
+def test_areas_side_by_side_give_the_same_documents_as_one_after_the_other(bench: Bench) -> None:
+    def by_area(request: Any) -> str:
+        area = request.messages[0].content.split("Area: ")[1].split()[0]
+        time.sleep({"data_quality": 0.3, "trends": 0.1}.get(area, 0.0))
+        return insights(an_insight(name=f"{area} {{{{f1}}}}"), an_insight(name=f"{area} second {{{{f2}}}}"))
+
+    told: list[list[tuple[object, ...]]] = []
+    for threads in (1, 5):
+        steps = [LOOKUP, query(SHARE_SQL, "quality trend share of outlier difference between")]
+        bench.script(whole(exploration=[*steps, DONE], analysis=[by_area]), repeat_last=True)
+        run = bench.new_run()
+        assert (
+            bench.go(run, settings=AgentSettings.load().model_copy(update={"assay_area_threads": threads}))
+            == 0
+        )
+        result = bench.result(run)
+        rows = bench.store.feed.rows(run.id, attempt=1)
+        told.append(
+            [(item.slug, item.name, item.description) for item in result.insights]
+            + [(row.type, row.message) for row in rows]
+            + [
+                (step.area_id, step.insight_count)
+                for step in bench.store.discoveries.logs(result.id).analysis
+            ]
+        )
+    assert told[0] == told[1]
+    assert len(told[0]) > 15

@@ -121,22 +121,23 @@ def test_text_that_is_not_utf8_is_read_as_western_and_says_so(data: Path, opener
 
 
 @pytest.mark.parametrize(
-    ("content", "count", "columns", "note"),
+    ("content", "expected"),
     [
-        ("a,b,c\n", 0, 3, "no rows"),
-        ("name\nx\ny\n", 2, 1, ""),
-        ("a,b,c\n1,2,3\n4,5\n6,7,8,9\n", 3, 4, "differing length"),
-        ("a,b\n1,NA\nNA,2\n", 2, 2, "NULL"),
-        ("title of it\n\na,b\n1,2\n3,4\n", 2, 2, "before the header"),
-        ("a,a,,\n1,2,3,4\n", 1, 4, ""),
-        (",".join(f"c{n}" for n in range(2_000)) + "\n" + ",".join("1" * 2_000) + "\n", 1, 2_000, ""),
-        ("a\n" + "1\n" * 150_000 + "x\n", 150_001, 1, ""),
-        ('a,b\n1,"' + "x" * 5_000_000 + '"\n2,y\n', 2, 2, ""),
+        ("a,b,c\n", (0, 3, "no rows")),
+        ("name\nx\ny\n", (2, 1, "")),
+        ("a,b,c\n1,2,3\n4,5\n6,7,8,9\n", (3, 4, "differing length")),
+        ("a,b\n1,NA\nNA,2\n", (2, 2, "NULL")),
+        ("title of it\n\na,b\n1,2\n3,4\n", (2, 2, "before the header")),
+        ("a,a,,\n1,2,3,4\n", (1, 4, "")),
+        (",".join(f"c{n}" for n in range(2_000)) + "\n" + ",".join("1" * 2_000) + "\n", (1, 2_000, "")),
+        ("a\n" + "1\n" * 150_000 + "x\n", (150_001, 1, "")),
+        ('a,b\n1,"' + "x" * 5_000_000 + '"\n2,y\n', (2, 2, "")),
     ],
 )
 def test_an_odd_csv_is_loaded_as_far_as_is_honest(
-    data: Path, opener: Opener, content: str, count: int, columns: int, note: str
+    data: Path, opener: Opener, content: str, expected: tuple[int, int, str]
 ) -> None:
+    count, columns, note = expected
     (data / "t.csv").write_text(content)
     (table,) = opener(data / "t.csv").loaded_tables
     assert (table.rows, table.columns) == (count, columns)

@@ -36,6 +36,7 @@ def test_the_same_pid_started_at_another_time_is_another_process() -> None:
 @pytest.mark.parametrize(
     "owner",
     [None, "", "3f1c7a52-pod-uid", "local:elsewhere:1:1", "local:x", "local:a:b:c", f"{local_owner()}:more"],
+    ids=["none", "empty", "pod", "elsewhere", "short", "wrong-numbers", "too-long"],
 )
 def test_in_doubt_nobody_is_gone(owner: str | None) -> None:
     assert not owner_is_gone(owner)

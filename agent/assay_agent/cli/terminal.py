@@ -26,6 +26,8 @@ _COLOURS = {
 }
 _KEY = re.compile(r"\s*\[[^\[\]]*\]\s*$")
 _LINE_CHARS = 76
+_TOLD_WHOLE = 10
+"""Findings printed with their description; the others by name, the report holds them whole."""
 _WIDTH_WITHOUT_TERMINAL = 120
 
 
@@ -124,8 +126,13 @@ def print_findings(out: Console, discovery: DiscoveryResult) -> None:
     )
     for error in summary.errors:
         out.print(f"[red]✗ {escape(error)}[/red]")
-    for insight in sorted(discovery.insights, key=lambda item: (item.severity.rank, -item.risk_score)):
+    ordered = sorted(discovery.insights, key=lambda item: (item.severity.rank, -item.risk_score))
+    for insight in ordered[:_TOLD_WHOLE]:
         _print_insight(out, insight)
+    if ordered[_TOLD_WHOLE:]:
+        out.print()
+    for insight in ordered[_TOLD_WHOLE:]:
+        out.print(_title(insight), soft_wrap=True)
     if discovery.recommendations:
         out.print()
         out.print("[bold]Recommended[/bold]")
@@ -133,6 +140,12 @@ def print_findings(out: Console, discovery: DiscoveryResult) -> None:
     for recommendation in discovery.recommendations:
         _print_recommendation(out, recommendation, slugs)
     out.print()
+
+
+def _title(insight: Insight) -> Text:
+    return Text.assemble(
+        (f"● {insight.severity.upper():<8} ", _COLOURS[insight.severity]), (insight.name, "bold")
+    )
 
 
 def _print_insight(out: Console, insight: Insight) -> None:

@@ -35,6 +35,8 @@ def resolve(figure: Figure, steps: Mapping[int, ExplorationStep]) -> Figure:
         )
     percent_factor = _percent_factor(figure, computed) if figure.unit == "percent" else 1.0
     shown = computed * percent_factor
+    if not math.isfinite(shown):
+        return figure.model_copy(update={"problem": "the value is larger than a number can hold", "checked": False})
     text = _print(figure, shown)
     problem = None if _agrees(figure, shown) else f"the writer claimed {figure.value}, the rows give {text}"
     return figure.model_copy(
@@ -117,7 +119,10 @@ def _sum(rows: Sequence[Mapping[str, Any]], column: str | None) -> float | int:
     numbers = [as_number(value) for value in _column(rows, column) if value is not None]
     if not numbers or any(number is None for number in numbers):
         raise FilterError(f"column {column} does not hold numbers only")
-    total = math.fsum(number for number in numbers if number is not None)
+    try:
+        total = math.fsum(number for number in numbers if number is not None)
+    except OverflowError as error:
+        raise FilterError(f"column {column} sums to more than a number can hold") from error
     return int(total) if all(isinstance(number, int) for number in numbers) else total
 
 

@@ -1,0 +1,65 @@
+"""Prompts as a model sees them, reviewed as prose: a changed prompt changes a file that a person reads.
+
+To accept a change: `ASSAY_GOLDEN=write make test`, then read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assay_agent.ports import Message
+from assay_core.store.client import Store
+from tests.integration.discovery import DONE, LOOKUP, SHARE, Bench, open_bench, turn, whole
+
+GOLDEN = Path(__file__).parent / "golden"
+AREAS = ("--areas", "data_quality")
+
+
+@pytest.fixture
+def bench(store: Store, tmp_path: Path) -> Iterator[Bench]:
+    opened = open_bench(store, tmp_path / "home", name="Orders", profile={"about": "Orders of a small shop"})
+    with opened.resources:
+        yield opened
+
+
+def settled(text: str) -> str:
+    """Without what differs from run to run."""
+    text = re.sub(r"in \d+ ms", "in 1 ms", text)
+    text = re.sub(
+        r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        "00000000-0000-0000-0000-000000000000",
+        text,
+    )
+    return re.sub(r"Date: \d{4}-\d\d-\d\d", "Date: 2026-01-01", text)
+
+
+def rendered(messages: tuple[Message, ...]) -> str:
+    return (
+        "\n\n".join(f"<!-- {message.role} -->\n\n{settled(message.content)}" for message in messages) + "\n"
+    )
+
+
+def compare(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.md"
+    if os.environ.get("ASSAY_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+def test_prompts_of_a_small_run(bench: Bench) -> None:
+    replies = ["I am done.", LOOKUP, turn(search_tables="who buys"), SHARE, DONE, DONE]
+    model = bench.script(whole(exploration=replies))
+    assert bench.go(bench.new_run(), *AREAS, "--min-steps", "5") == 0
+    layers = {request.layer: request for request in model.requests}
+    nudged = next(
+        request for request in model.requests if "could not be used" in request.messages[-1].content
+    )
+    compare("nudge", rendered(nudged.messages[-2:]))
+    compare("exploration", rendered(layers["exploration"].messages))
+    compare("analysis", rendered(layers["analysis"].messages))
+    compare("recommendations", rendered(layers["recommendations"].messages))
