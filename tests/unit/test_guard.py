@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -125,6 +126,56 @@ def test_hostile_nesting_is_refused_soon(opening: str) -> None:
         with pytest.raises(QueryError):
             check("SELECT " + opening * depth, dialect="duckdb")
     assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        *(
+            ("array[", "]"),
+            ("date(", ")"),
+            ("decimal(", ")"),
+            ("list[", "]"),
+            ("struct(", ")"),
+            ("(SELECT array[", "])"),
+        ),
+        *(
+            ("[", "]"),
+            ("abs(", ")"),
+            ("(", ")"),
+            ("{'a': ", "}"),
+            ("CASE WHEN a THEN ", " END"),
+            ("row(", ")"),
+        ),
+        *(
+            ("cast(", " AS int)"),
+            ("coalesce(a, ", ")"),
+            ("list_transform(a, x -> ", ")"),
+            ("- ", ""),
+            ("NOT ", ""),
+        ),
+        *(("timestamp(date(", "))"), ("1 + array[(", ")]"), ("int[", "]")),
+    ],
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_nesting_takes_the_parser_long(dialect: str, opening: str, closing: str) -> None:
+    started = time.monotonic()
+    for depth in (4, 8, 9, 16, 40, 90, 199, 2_000):
+        with suppress(QueryError):
+            check("SELECT " + opening * depth + "1" + closing * depth + " FROM t", dialect=dialect)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    "part", ["[1]", " + 1", " || 'a'", "::int", " IS NULL", ".b", "->'a'", " UNION SELECT 1"]
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_no_chain_takes_the_parser_long(dialect: str, part: str) -> None:
+    started = time.monotonic()
+    for length in (10, 60, 3_000):
+        with suppress(QueryError):
+            check("SELECT a" + part * length, dialect=dialect)
+    assert time.monotonic() - started < 10
 
 
 def test_the_deepest_nesting_an_analyst_writes_passes() -> None:

@@ -92,9 +92,9 @@ def _explain(code: int, run: DiscoveryRun | None, *, saved: bool) -> None:
     if run is None:
         return
     reason = (run.error or "the run did not complete").split(": ", 1)[-1]
-    state = "a partial result is saved" if saved else "its steps are saved"
     what = "stopped" if code in (130, 143) else f"error: {reason}"
-    print(f"{what}; {state}: {resume_hint(run)}", file=sys.stderr)
+    left = "a partial result is saved" if saved else "its steps are saved" if run.last_checkpoint_step else ""
+    print(f"{what}; {left}: {resume_hint(run)}" if left else what, file=sys.stderr)
 
 
 def _flags(arguments: argparse.Namespace) -> list[str]:

@@ -37,7 +37,7 @@ class SchemaDesk:
 
     def __post_init__(self) -> None:
         for table in self.schema.tables.values():
-            for name in {table.ref.lower(), table.ref.rsplit(".", 1)[-1].lower()}:
+            for name in {_plain(table.ref), _plain(table.ref.split(".", 1)[-1])}:
                 self._by_name.setdefault(name, []).append(table)
 
     def lookup(self, refs: Sequence[str], *, visible: set[str], datasource_id: str | None) -> Answer:
@@ -76,11 +76,11 @@ class SchemaDesk:
 
     def find(self, ref: str, datasource_id: str | None = None) -> TableSchema | None:
         """A table by reference, in any case; by bare name only where that is unambiguous."""
-        name = ref.replace('"', "").replace("`", "").lower()
+        name = _plain(ref)
         candidates = self._by_name.get(name) or self._by_name.get(name.split(".", 1)[-1], [])
         if datasource_id is not None:
             candidates = [table for table in candidates if table.datasource_id == datasource_id]
-        exact = [table for table in candidates if table.ref.lower() == name]
+        exact = [table for table in candidates if _plain(table.ref) == name]
         chosen = exact or candidates
         return chosen[0] if len(chosen) == 1 else None
 
@@ -104,3 +104,8 @@ class SchemaDesk:
             f"{table.ref}({', '.join(f'{column.name} {column.type}' for column in table.columns[:50])})"
             for table in tables[:10]
         )
+
+
+def _plain(ref: str) -> str:
+    """A reference without quotes and case, as models write it in many ways."""
+    return ref.replace('"', "").replace("`", "").lower()

@@ -97,7 +97,7 @@ class ColumnValues:
     def _convert(self) -> None:
         if not self.kinds or self.kinds == {bool}:
             return
-        if self.kinds in ({int}, {float}):
+        if len(self.kinds) == 1 and self.kinds <= {int, float}:
             self._numbers = self._plain_numbers()
             if self._numbers is not None:
                 return

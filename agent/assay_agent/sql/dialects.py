@@ -158,7 +158,9 @@ def dialect_names() -> tuple[str, ...]:
 def make_ref(schema: str | None, table: str) -> str:
     """The display name of a table; a part that could not be split off again as it is gets quoted."""
     parts = [part for part in (schema, table) if part is not None]
-    return ".".join(_quoted(part) if "." in part or '"' in part or part != part.strip() else part for part in parts)
+    return ".".join(
+        _quoted(part) if "." in part or '"' in part or part != part.strip() else part for part in parts
+    )
 
 
 def split_ref(ref: str) -> tuple[str | None, str]:

@@ -25,6 +25,10 @@ from assay_agent.sql.rendering import render
 from assay_core.errors import QueryError
 
 MAX_NESTING = 200
+MAX_TYPE_NESTING = 8
+"""Brackets open at once that follow the name of a type: `date(array[…`."""
+MAX_SUBSCRIPTS = 50
+"""Subscripts in a row: `a[1][2]…`."""
 MAX_CHARS = 100_000
 MAX_NODES = 50_000
 MAX_RENDERINGS = 3
@@ -44,6 +48,7 @@ _QUOTED_TOKENS = frozenset(
         TokenType.BYTE_STRING,
     }
 )
+_TYPE_TOKENS = frozenset(sqlglot.Parser.TYPE_TOKENS)
 _OPENING = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE})
 _CLOSING = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END})
 # Words that may stand before a parenthesis without being a function.
@@ -160,16 +165,27 @@ def _check_tokens(tokens: list[Token]) -> None:
         raise _refused(
             f"only a query may run, starting with SELECT or WITH; this starts with {words[0].text[:30]!r}"
         )
-    depth = 0
+    _check_nesting(words)
     for token in words:
-        if token.token_type in _OPENING:
-            depth += 1
-        elif token.token_type in _CLOSING:
-            depth -= 1
-        if depth > MAX_NESTING:
-            raise _refused(f"the statement is nested more than {MAX_NESTING} deep; use CTEs")
         if token.token_type not in _QUOTED_TOKENS:
             _check_word(token.text)
+
+
+def _check_nesting(tokens: list[Token]) -> None:
+    """Depths beyond which the parser fails or, after a type's name or in chains of subscripts, needs exponential time."""
+    open_types: list[bool] = []
+    chain = 0
+    previous: TokenType | None = None
+    for token in tokens:
+        kind = token.token_type
+        if kind in _OPENING:
+            open_types.append(previous in _TYPE_TOKENS)
+            chain = chain + 1 if kind is TokenType.L_BRACKET and previous is TokenType.R_BRACKET else 0
+        elif kind in _CLOSING and open_types:
+            open_types.pop()
+        if len(open_types) > MAX_NESTING or sum(open_types) > MAX_TYPE_NESTING or chain > MAX_SUBSCRIPTS:
+            raise _refused("the statement is nested too deeply; use CTEs instead of nesting")
+        previous = kind
 
 
 def _check_word(text: str) -> None:
