@@ -90,8 +90,8 @@ class NoFence:
     def mark(self, **_: Any) -> None:
         return None
 
-    def put_many(self, _writes: Any) -> None:
-        return None
+    def mark_and_put(self, _writes: Any, **_: Any) -> bool:
+        return True
 
     def put(self, *_: Any) -> None:
         return None

@@ -77,7 +77,9 @@ def test_deleting_a_project_leaves_nothing_of_it_and_all_of_the_others(store: St
         run = a_fenced_run(store, run=a_run(project_id=project_id))
         run_id = run.fence.run_id
         store.projects.upsert(a_project(id=project_id))
-        store.checkpoints.write_step_and_feed(run, a_checkpoint(run_id, project_id=project_id), a_feed_row())
+        store.checkpoints.mark_step(
+            run, a_checkpoint(run_id, project_id=project_id), a_feed_row(), set={}, inc={}
+        )
         store.checkpoints.write_area(run, an_area(run_id, project_id=project_id))
         discovery = a_discovery(run_id=run_id, project_id=project_id)
         store.discoveries.save(

@@ -37,7 +37,7 @@ def test_steps_come_back_in_order_and_apart_from_the_summary(store: Store) -> No
     run_id = run.fence.run_id
     written = [a_checkpoint(run_id, step, lookup_schema=["main.flights"]) for step in (3, 1, 10, 2)]
     for checkpoint in written:
-        store.checkpoints.write_step_and_feed(run, checkpoint, a_feed_row(checkpoint.step_number))
+        store.checkpoints.mark_step(run, checkpoint, a_feed_row(checkpoint.step_number), set={}, inc={})
     summary = a_checkpoint(run_id, 0, kind="exploration_summary", completed=True, total_steps=4)
     store.checkpoints.write_summary(run, summary)
     assert store.checkpoints.steps(run_id) == sorted(written, key=lambda step: step.step_number)

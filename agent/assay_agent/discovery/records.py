@@ -26,7 +26,11 @@ def record_step(ctx: RunContext, desk: SchemaDesk, taken: Taken) -> None:
     step = taken.step
     queried = step.action is StepAction.QUERY_DATA
     percent = exploring_percent(step.step, ctx.max_steps)
-    ctx.fenced.mark(
+    row = feed_row(taken)
+    written = ctx.store.checkpoints.mark_step(
+        ctx.fenced,
+        checkpoint(ctx, taken),
+        row,
         set={
             "progress": percent,
             "phase_detail": f"Step {step.step} of {ctx.max_steps}",
@@ -38,14 +42,9 @@ def record_step(ctx: RunContext, desk: SchemaDesk, taken: Taken) -> None:
             "successful_queries": int(queried and step.error is None),
             "failed_queries": int(queried and step.error is not None),
         },
-        raise_to={"last_checkpoint_step": step.step - 1},
     )
-    row = feed_row(taken)
-    try:
-        ctx.store.checkpoints.write_step_and_feed(ctx.fenced, checkpoint(ctx, taken), row)
-    except TransientError as error:
-        # Best effort: the gap stops a later replay, but a working run goes on.
-        _logger.warning("checkpoint not written", step=step.step, error=str(error))
+    if not written:
+        _logger.warning("checkpoint not written", step=step.step)
     faults.reach("after:step")
     ctx.progress.step(row, percent=percent)
 

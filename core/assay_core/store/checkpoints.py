@@ -8,6 +8,7 @@ as lost.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pymongo import ASCENDING
@@ -33,10 +34,24 @@ class Checkpoints:
     def write_step(self, fenced: FencedRun, checkpoint: ExplorationCheckpoint) -> None:
         fenced.put(names.CHECKPOINTS, _step_key(checkpoint), checkpoint)
 
-    def write_step_and_feed(self, fenced: FencedRun, checkpoint: ExplorationCheckpoint, row: RunStep) -> None:
-        """The step's checkpoint and its live row, in one round trip where the server can."""
-        fenced.put_many(
-            [Put(names.CHECKPOINTS, _step_key(checkpoint), checkpoint), Insert(names.RUN_STEPS, row)]
+    def mark_step(
+        self,
+        fenced: FencedRun,
+        checkpoint: ExplorationCheckpoint,
+        row: RunStep,
+        *,
+        set: Mapping[str, Any],
+        inc: Mapping[str, int],
+    ) -> bool:
+        """Mark the run, vouching for the step before, then put the step's checkpoint and its live row.
+
+        False where the rows could not be written: the gap ends a later replay, and a working run goes on.
+        """
+        return fenced.mark_and_put(
+            [Put(names.CHECKPOINTS, _step_key(checkpoint), checkpoint), Insert(names.RUN_STEPS, row)],
+            set=set,
+            inc=inc,
+            raise_to={"last_checkpoint_step": checkpoint.step_number - 1},
         )
 
     def write_summary(self, fenced: FencedRun, summary: ExplorationCheckpoint) -> None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from bson import ObjectId
 from bson.raw_bson import RawBSONDocument
-from pymongo import InsertOne, ReplaceOne
+from pymongo import InsertOne, ReplaceOne, UpdateOne
 from pymongo.collection import Collection
 
 from assay_core import clock
@@ -79,17 +80,33 @@ class FencedRun:
         MongoDB that is gone, then `TransientError`. Applied exactly once however often it has to be sent.
         """
         reach("before:mark")
-        changes: dict[str, Any] = {"$set": {**storable(set or {}), "updated_at": clock.now()}}
-        if inc:
-            changes["$inc"] = dict(inc)
-        if push:
-            changes["$push"] = {field: _pushed(value) for field, value in push.items()}
-        if raise_to:
-            changes["$max"] = dict(raise_to)
-        if unset:
-            changes["$unset"] = dict.fromkeys(unset, "")
-        self._change(changes)
+        self._change(_changes(set=set, inc=inc, push=push, raise_to=raise_to, unset=unset))
         reach("after:mark")
+
+    def mark_and_put(
+        self,
+        writes: Sequence[Put | Insert],
+        *,
+        set: Mapping[str, Any] | None = None,
+        inc: Mapping[str, int] | None = None,
+        raise_to: Mapping[str, int] | None = None,
+    ) -> bool:
+        """A mark and then rows, in this order, in one round trip where the server can.
+
+        False where the mark holds and the rows could not be written. An attempt that has lost the run learns so from the same
+        answer; the rows it sent along are at most one step's, inert, and give way to a newer attempt's like any other.
+        """
+        reach("before:mark")
+        reach("before:put")
+        changes = _changes(set=set, inc=inc, raise_to=raise_to)
+        if self.store.writes_across_collections:
+            written = self._change_and_write(changes, [(write, self._row_of(write)) for write in writes])
+        else:
+            self._change(changes)
+            written = self._try_put(writes)
+        reach("after:mark")
+        reach("after:put")
+        return written
 
     def is_mine(self) -> None:
         """Raise `OwnershipLost` unless this attempt still owns the run."""
@@ -130,21 +147,59 @@ class FencedRun:
 
     def _change(self, changes: dict[str, Any]) -> None:
         with self._lock:  # a mark must not overtake an earlier one that is being sent again
-            self._marks += 1
-            token = f"{self._nonce}:{self._marks}"
-            changes["$set"]["last_mark"] = token
-            again = False
+            self._send(changes, self._stamp(changes), sent_before=False)
 
-            def send() -> bool:
-                nonlocal again
-                guard = {"last_mark": {"$ne": token}} if again else {}
-                again = True
+    def _stamp(self, changes: dict[str, Any]) -> str:
+        """Give a mark its token: what tells whether it has been applied, however often it is sent."""
+        self._marks += 1
+        changes["$set"]["last_mark"] = f"{self._nonce}:{self._marks}"
+        return str(changes["$set"]["last_mark"])
+
+    def _send(self, changes: dict[str, Any], token: str, *, sent_before: bool) -> None:
+        again = sent_before
+
+        def send() -> bool:
+            nonlocal again
+            guard = {"last_mark": {"$ne": token}} if again else {}
+            again = True
+            with translated():
+                done = self._runs.update_one({**self._ours(), **guard}, changes)
+            return done.matched_count == 1
+
+        if not _patiently(send, limit_s=self._retry_s):
+            self._not_matched(token)
+
+    def _change_and_write(
+        self, changes: dict[str, Any], rows: Sequence[tuple[Put | Insert, RawBSONDocument]]
+    ) -> bool:
+        database = self.store.database
+        with self._lock:
+            token = self._stamp(changes)
+            mark = UpdateOne(self._ours(), changes, namespace=f"{database.name}.{names.RUNS}")
+            operations = [mark, *(self._operation(write, row) for write, row in rows)]
+            try:
                 with translated():
-                    done = self._runs.update_one({**self._ours(), **guard}, changes)
-                return done.matched_count == 1
-
-            if not _patiently(send, limit_s=self._retry_s):
+                    done = database.client.bulk_write(operations, ordered=True, verbose_results=True)
+            except DuplicateKey:
+                # The mark comes first and was applied; a row collided, and the row itself says why.
+                return self._try_write(rows)
+            except TransientError:
+                self._send(changes, token, sent_before=True)
+                return self._try_write(rows)
+            if done.update_results[0].matched_count == 0:
                 self._not_matched(token)
+        return True
+
+    def _try_put(self, writes: Sequence[Put | Insert]) -> bool:
+        return self._try_write([(write, self._row_of(write)) for write in writes])
+
+    def _try_write(self, rows: Sequence[tuple[Put | Insert, RawBSONDocument]]) -> bool:
+        try:
+            for write, row in rows:
+                self._write_one(write, row)
+        except TransientError:
+            return False
+        return True
 
     def _not_matched(self, token: str) -> None:
         """One read says why; a mark whose answer was lost on the way turns out to have been applied."""
@@ -264,27 +319,48 @@ class FencedRun:
         if isinstance(write, Put):
             self._put(write.collection, row)
             return
-        with translated():
+        # An identifier that is taken is this very row, sent before.
+        with suppress(DuplicateKey), translated():
             self.store.database[write.collection].insert_one(row)
 
+    def _operation(self, write: Put | Insert, row: RawBSONDocument) -> Any:
+        namespace = f"{self.store.database.name}.{write.collection}"
+        if isinstance(write, Insert):
+            return InsertOne(row, namespace=namespace)
+        condition = {"_id": row["_id"], "attempt": {"$lte": self.fence.attempt}}
+        return ReplaceOne(condition, row, upsert=True, namespace=namespace)
+
     def _put_batch(self, rows: Sequence[tuple[Put | Insert, RawBSONDocument]]) -> None:
-        database = self.store.database
-        operations: list[Any] = []
-        for write, row in rows:
-            namespace = f"{database.name}.{write.collection}"
-            if isinstance(write, Insert):
-                operations.append(InsertOne(row, namespace=namespace))
-            else:
-                condition = {"_id": row["_id"], "attempt": {"$lte": self.fence.attempt}}
-                operations.append(ReplaceOne(condition, row, upsert=True, namespace=namespace))
+        operations = [self._operation(write, row) for write, row in rows]
         try:
             with translated():
-                database.client.bulk_write(operations, ordered=False)
+                self.store.client.bulk_write(operations, ordered=False)
         except DuplicateKey:
             # Rows that went through are replaced by themselves; the one that collided says why.
             for write, row in rows:
                 if isinstance(write, Put):
                     self._put(write.collection, row)
+
+
+def _changes(
+    *,
+    set: Mapping[str, Any] | None = None,
+    inc: Mapping[str, int] | None = None,
+    push: Mapping[str, Any] | None = None,
+    raise_to: Mapping[str, int] | None = None,
+    unset: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The update document of a mark."""
+    changes: dict[str, Any] = {"$set": {**storable(set or {}), "updated_at": clock.now()}}
+    if inc:
+        changes["$inc"] = dict(inc)
+    if push:
+        changes["$push"] = {field: _pushed(value) for field, value in push.items()}
+    if raise_to:
+        changes["$max"] = dict(raise_to)
+    if unset:
+        changes["$unset"] = dict.fromkeys(unset, "")
+    return changes
 
 
 def _pushed(value: Any) -> dict[str, Any]:
