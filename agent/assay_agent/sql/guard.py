@@ -25,8 +25,8 @@ from assay_agent.sql.rendering import render
 from assay_core.errors import QueryError
 
 MAX_NESTING = 200
-MAX_TYPE_NESTING = 8
-"""Brackets open at once that follow the name of a type: `date(array[…`."""
+MAX_LITERAL_NESTING = 8
+"""`[`, `{` and brackets after a type's name that are open at once: `date(array[{…`."""
 MAX_SUBSCRIPTS = 50
 """Subscripts in a row: `a[1][2]…`."""
 MAX_CHARS = 100_000
@@ -172,18 +172,18 @@ def _check_tokens(tokens: list[Token]) -> None:
 
 
 def _check_nesting(tokens: list[Token]) -> None:
-    """Depths beyond which the parser fails or, after a type's name or in chains of subscripts, needs exponential time."""
-    open_types: list[bool] = []
+    """Depths beyond which the parser fails; or needs exponential time, as inside `[`, `{` and after a type's name."""
+    opened: list[bool] = []
     chain = 0
     previous: TokenType | None = None
     for token in tokens:
         kind = token.token_type
         if kind in _OPENING:
-            open_types.append(previous in _TYPE_TOKENS)
+            opened.append(previous in _TYPE_TOKENS or kind in (TokenType.L_BRACKET, TokenType.L_BRACE))
             chain = chain + 1 if kind is TokenType.L_BRACKET and previous is TokenType.R_BRACKET else 0
-        elif kind in _CLOSING and open_types:
-            open_types.pop()
-        if len(open_types) > MAX_NESTING or sum(open_types) > MAX_TYPE_NESTING or chain > MAX_SUBSCRIPTS:
+        elif kind in _CLOSING and opened:
+            opened.pop()
+        if len(opened) > MAX_NESTING or sum(opened) > MAX_LITERAL_NESTING or chain > MAX_SUBSCRIPTS:
             raise _refused("the statement is nested too deeply; use CTEs instead of nesting")
         previous = kind
 

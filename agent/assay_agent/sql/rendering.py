@@ -37,7 +37,11 @@ def render(tree: exp.Expr, *, dialect: str) -> str:
     for rewrite in _REWRITES.get(dialect, ()):
         rewrite(copied)
     return copied.sql(
-        dialect=dialect, comments=False, normalize_functions=False, unsupported_level=ErrorLevel.RAISE
+        dialect=dialect,
+        copy=False,  # it is our own copy already
+        comments=False,
+        normalize_functions=False,
+        unsupported_level=ErrorLevel.RAISE,
     )
 
 
