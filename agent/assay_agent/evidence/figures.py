@@ -36,7 +36,9 @@ def resolve(figure: Figure, steps: Mapping[int, ExplorationStep]) -> Figure:
     percent_factor = _percent_factor(figure, computed) if figure.unit == "percent" else 1.0
     shown = computed * percent_factor
     if not math.isfinite(shown):
-        return figure.model_copy(update={"problem": "the value is larger than a number can hold", "checked": False})
+        return figure.model_copy(
+            update={"problem": "the value is larger than a number can hold", "checked": False}
+        )
     text = _print(figure, shown)
     problem = None if _agrees(figure, shown) else f"the writer claimed {figure.value}, the rows give {text}"
     return figure.model_copy(

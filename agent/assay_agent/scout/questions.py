@@ -19,6 +19,8 @@ _PROFILE_COLUMNS = 12
 _MISSING_COLUMNS = 12
 _DUPLICATE_ROWS = 2_000_000
 _SHOWN = 20
+GROUPS_SHOWN = 100
+"""More than a dimension has values: the last row is the lowest group, not merely the last one shown."""
 _CORRELATED = 6
 
 
@@ -229,7 +231,7 @@ def _gaps(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
                 purpose=f"Missing {humanised(name)} by {humanised(dimension)} in {table.ref}",
                 sql=(
                     f"SELECT {group}, count(*) AS n_rows, count(*) - count({gap}) AS n_missing, (count(*) - count({gap})) * 1.0 / count(*) AS share_missing "
-                    f"FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL GROUP BY {group} HAVING count(*) >= {least} ORDER BY share_missing DESC LIMIT {_SHOWN}"
+                    f"FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL GROUP BY {group} HAVING count(*) >= {least} ORDER BY share_missing DESC LIMIT {GROUPS_SHOWN}"
                 ),
             )
 
@@ -245,7 +247,7 @@ def _grouped(table: Table, *, group: str, label: str, measure: str, roles: Roles
         f"e AS (SELECT sum(g.n_rows * (g.mean_value - t.overall_mean) * (g.mean_value - t.overall_mean)) AS between_groups FROM g CROSS JOIN t) "
         f"SELECT g.label AS {sql.name(label)}, g.n_rows, g.mean_value AS {mean}, t.overall_mean, "
         f"e.between_groups / nullif(t.squares - t.n_all * t.overall_mean * t.overall_mean, 0) AS eta_squared, t.n_all, t.n_groups, {least} AS min_rows "
-        f"FROM g CROSS JOIN t CROSS JOIN e WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC LIMIT {_SHOWN}"
+        f"FROM g CROSS JOIN t CROSS JOIN e WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC LIMIT {GROUPS_SHOWN}"
     )
 
 
@@ -309,18 +311,33 @@ def _trends(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
 
 
 def _period(table: Table, roles: Roles, sql: Sql) -> tuple[str | None, str]:
+    """An expression for the period of a row, in the unit that gives at most about twenty periods."""
     if roles.year and roles.month:
-        return sql.year_month(roles.year, roles.month), "month"
+        years = roles.distinct(roles.year)
+        if years > 5:
+            return sql.name(roles.year), "year"
+        return (
+            (sql.year_month(roles.year, roles.month), "month")
+            if years <= 1
+            else (sql.year_quarter(roles.year, roles.month), "quarter")
+        )
     if roles.times:
         time = table.column(roles.times[0])
         profile = roles.profiles.get(roles.times[0])
         if time is not None and profile is not None:
-            days = _days(profile)
-            unit = "year" if days > 365 * 6 else "month" if days > 70 else "day"
-            return (sql.period(time, unit), unit) if days > 2 else (None, "")
-    if roles.year and roles.distinct(roles.year) >= 4:
+            unit = _unit(_days(profile))
+            return (sql.period(time, unit), unit) if unit else (None, "")
+    if roles.year and 4 <= roles.distinct(roles.year) <= _SHOWN:
         return sql.name(roles.year), "year"
     return None, ""
+
+
+def _unit(days: int) -> str:
+    """The unit of a span; empty where it is too short to show a movement."""
+    for most, unit in ((3, ""), (20, "day"), (140, "week"), (610, "month"), (1_830, "quarter")):
+        if days <= most:
+            return unit
+    return "year"
 
 
 def _days(profile: Profile) -> int:

@@ -33,12 +33,21 @@ class Sql:
         return f"CAST({self.name(column)} AS {'REAL' if self.dialect == 'sqlite' else 'DOUBLE PRECISION'})"
 
     def period(self, column: Column, unit: str) -> str:
-        """The start of the month or year (or the day) of a time column, as a date or ISO text."""
+        """The start of the day, week, month, quarter or year of a time column, as a date or ISO text."""
         name = self.name(column.name)
         if self.dialect == "sqlite" or not any(word in column.type for word in ("DATE", "TIMESTAMP")):
-            length = {"year": 4, "month": 7, "day": 10}[unit]
-            return f"substr({name}, 1, {length})"
+            if unit == "quarter":
+                month = f"CAST(substr({name}, 6, 2) AS INTEGER)"
+                return f"substr({name}, 1, 5) || substr('0' || ({month} - ({month} - 1) % 3), -2)"
+            return f"substr({name}, 1, {({'year': 4, 'month': 7}).get(unit, 10)})"
         return f"CAST(date_trunc('{unit}', {name}) AS DATE)"
+
+    def year_quarter(self, year: str, month: str) -> str:
+        """The first day of a quarter from two whole columns."""
+        m = self.name(month)
+        if self.dialect == "sqlite":
+            return f"printf('%04d-%02d-01', {self.name(year)}, {m} - ({m} - 1) % 3)"
+        return f"make_date(CAST({self.name(year)} AS INTEGER), CAST({m} - ({m} - 1) % 3 AS INTEGER), 1)"
 
     def year_month(self, year: str, month: str) -> str:
         """A date from two whole columns."""

@@ -6,6 +6,7 @@ Every number goes into an insight as a figure that the engine computes again; `D
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -148,7 +149,7 @@ class Draft:
             "name": name,
             "description": body,
             "severity": severity(self.effect),
-            "affected_count": int(affected) if affected == affected else 0,
+            "affected_count": 0 if math.isnan(affected) else int(affected),
             "risk_score": round(min(max(self.effect, 0.0), 1.0), 3),
             "confidence": confidence(self.sample),
             "metrics": metrics or {},

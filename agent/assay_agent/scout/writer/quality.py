@@ -57,7 +57,7 @@ def gap(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     rows = [row for row in exhibit.rows if number(row, "n_rows") > 0]
     if len(rows) < 2:
         return
-    top, bottom = rows[0], rows[-1] if exhibit.whole else rows[-1]
+    top, bottom = rows[0], rows[-1]
     high, low = number(top, "share_missing"), number(bottom, "share_missing")
     n_high, n_low = number(top, "n_rows"), number(bottom, "n_rows")
     spread = high - low

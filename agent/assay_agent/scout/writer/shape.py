@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from assay_agent.scout.questions import GROUPS_SHOWN
 from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
 
 _NEGLIGIBLE_ETA = 0.003
@@ -80,7 +81,7 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     details = [
         f"{high_label}: {high} over {n_high} rows; the overall mean is {draft.cell('overall_mean', a)}"
     ]
-    if exhibit.whole and exhibit.row_count < 20:
+    if exhibit.row_count < GROUPS_SHOWN:
         low_label, low = draft.label(dimension, bottom[dimension]), draft.cell(column, b)
         name = f"Mean {said(measure)} by {said(dimension)}: {high_label} is highest with {high}, {low_label} lowest with {low}"
         takeaway = f"In {table}, {said(dimension)} {high_label} has the highest mean {said(measure)} with {high}, {low_label} the lowest with {low}."
@@ -92,7 +93,7 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         takeaway = (
             f"In {table}, {said(dimension)} {high_label} has the highest mean {said(measure)} with {high}."
         )
-    runner_up = [row for row in rows[1:3]]
+    runner_up = rows[1:3]
     if runner_up and len(rows) > 3:
         told = "; ".join(
             f"{draft.label(dimension, row[dimension])} {draft.cell(column, where(dimension, row[dimension]))}"
