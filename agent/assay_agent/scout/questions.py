@@ -145,7 +145,7 @@ def _missing(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
         key=f"missing:{table.ref}",
         priority=1,
         purpose=f"Share of missing values by column in {table.ref}",
-        sql=f"SELECT column_name, n_rows, n_missing, n_missing * 1.0 / n_rows AS share_missing FROM ({scans}) AS s ORDER BY share_missing DESC",
+        sql=f"SELECT column_name, n_rows, n_missing, n_missing * 1.0 / n_rows AS share_missing FROM ({scans}) AS s ORDER BY share_missing DESC, column_name",
     )
 
 
@@ -231,7 +231,7 @@ def _gaps(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
                 purpose=f"Missing {humanised(name)} by {humanised(dimension)} in {table.ref}",
                 sql=(
                     f"SELECT {group}, count(*) AS n_rows, count(*) - count({gap}) AS n_missing, (count(*) - count({gap})) * 1.0 / count(*) AS share_missing "
-                    f"FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL GROUP BY {group} HAVING count(*) >= {least} ORDER BY share_missing DESC LIMIT {GROUPS_SHOWN}"
+                    f"FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL GROUP BY {group} HAVING count(*) >= {least} ORDER BY share_missing DESC, {group} LIMIT {GROUPS_SHOWN}"
                 ),
             )
 
@@ -247,7 +247,7 @@ def _grouped(table: Table, *, group: str, label: str, measure: str, roles: Roles
         f"e AS (SELECT sum(g.n_rows * (g.mean_value - t.overall_mean) * (g.mean_value - t.overall_mean)) AS between_groups FROM g CROSS JOIN t) "
         f"SELECT g.label AS {sql.name(label)}, g.n_rows, g.mean_value AS {mean}, t.overall_mean, "
         f"e.between_groups / nullif(t.squares - t.n_all * t.overall_mean * t.overall_mean, 0) AS eta_squared, t.n_all, t.n_groups, {least} AS min_rows "
-        f"FROM g CROSS JOIN t CROSS JOIN e WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC LIMIT {GROUPS_SHOWN}"
+        f"FROM g CROSS JOIN t CROSS JOIN e WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC, g.label LIMIT {GROUPS_SHOWN}"
     )
 
 
@@ -403,5 +403,5 @@ def _correlations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
         key=f"corr:{table.ref}",
         priority=4.5,
         purpose=f"Correlation between measures of {table.ref}",
-        sql=f"SELECT column_a, column_b, pearson_r, n_rows FROM ({parts}) AS s WHERE pearson_r IS NOT NULL ORDER BY abs(pearson_r) DESC LIMIT {_SHOWN}",
+        sql=f"SELECT column_a, column_b, pearson_r, n_rows FROM ({parts}) AS s WHERE pearson_r IS NOT NULL ORDER BY abs(pearson_r) DESC, column_a, column_b LIMIT {_SHOWN}",
     )

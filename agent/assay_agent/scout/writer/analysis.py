@@ -33,7 +33,7 @@ _OTHER_AREAS = ("trend", "season", "group", "conc", "outlier")
 _AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
 _MAX = re.compile(r"^At most (\d+) insights", re.MULTILINE)
 _LEAST_EFFECT = 0.12
-_PER_SUBJECT = {"missing": 5, "trend": 3, "corr": 3, "group": 3}
+_PER_SUBJECT = {"missing": 5, "trend": 3, "corr": 3, "group": 3, "gap": 1}
 """Findings of one exhibit at most, two where nothing is said."""
 
 
