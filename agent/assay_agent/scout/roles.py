@@ -35,6 +35,8 @@ _LIKELY = re.compile(
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 _MAX_GROUPS = 60
+_CALLED = 4
+"""Letters from which a column's name can be told from the beginning of a table's."""
 _LEAST_FILLED = 0.3
 """Share of rows that must have a value before a column is averaged: what is left would be a selection."""
 
@@ -162,9 +164,11 @@ def _is_filled(profile: Profile, rows: int) -> bool:
 
 
 def _names_the_table(column: str, ref: str) -> bool:
-    """`flight` in `flights`: the number by which the things of the table are called."""
-    table = ref.rsplit(".", 1)[-1].lower()
-    return table in (column.lower(), f"{column.lower()}s", f"{column.lower()}es")
+    """`flight` in `flights` or `flights_2013`: the number by which the things of the table are called."""
+    table, name = ref.rsplit(".", 1)[-1].lower(), column.lower()
+    return table == name or (
+        len(name) >= _CALLED and table.startswith(f"{name}s") and not _LIKELY.search(name)
+    )
 
 
 def _is_fraction(column: Column) -> bool:

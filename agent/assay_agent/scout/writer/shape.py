@@ -10,6 +10,9 @@ from assay_agent.scout.questions import GROUPS_SHOWN
 from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
 
 _NEGLIGIBLE_ETA = 0.003
+_FEW_GROUPS = 10
+_DOMINANT = 0.6
+"""Share of the most frequent of few values from which it is worth telling."""
 _LARGE_DIFFERENCE = 0.25
 """Difference of means against the overall mean that is worth telling even where most variance lies within groups."""
 
@@ -22,17 +25,15 @@ def concentration(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     groups, share = number(first, "n_groups"), number(first, "share_of_rows")
     if not groups >= 2:
         return
+    if groups < _FEW_GROUPS:
+        yield from _dominant(exhibit, column, first, share)
+        return
     even = 1 / groups
-    lead = share / even
-    last = (
-        exhibit.rows[min(len(exhibit.rows), 10) - 1]
-        if groups > 20
-        else exhibit.rows[min(len(exhibit.rows), 3) - 1]
-    )
     few = min(len(exhibit.rows), 10 if groups > 20 else 3)
+    last = exhibit.rows[few - 1]
     held = number(last, "cumulative_share")
     excess = held - few * even
-    if excess < 0.15 or few >= groups:
+    if excess < 0.15:
         return
     draft = Draft(exhibit, effect=min(0.1 + 0.6 * excess, 0.7), sample=number(first, "n_rows"))
     top, table = draft.label(column, first[column]), table_name(exhibit.table)
@@ -49,7 +50,35 @@ def concentration(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         ],
         affected=number(first, "n_rows"),
         segment=f"{said(column)} {top}",
-        metrics={"share_of_largest": share, "share_of_largest_few": held, "times_even_share": round(lead, 2)},
+        metrics={
+            "share_of_largest": share,
+            "share_of_largest_few": held,
+            "times_even_share": round(share / even, 2),
+        },
+    )
+
+
+def _dominant(exhibit: Exhibit, column: str, first: dict[str, Any], share: float) -> Iterator[dict[str, Any]]:
+    """Of few values one that nearly every row has: the column says little about most rows."""
+    if share < _DOMINANT:
+        return
+    draft = Draft(exhibit, effect=0.15 + 0.3 * (share - _DOMINANT), sample=number(first, "n_rows"))
+    top, table, at = (
+        draft.label(column, first[column]),
+        table_name(exhibit.table),
+        where(column, first[column]),
+    )
+    largest = draft.share("share_of_rows", at)
+    yield draft.insight(
+        name=f"{said(column).capitalize()} is {top} in {largest} of the rows in {table}",
+        takeaway=f"{largest} of the rows of {table} have the same {said(column)}, {top}.",
+        details=[
+            f"{draft.cell('n_rows', at, unit='count')} rows; {draft.cell('n_groups', at, unit='count')} values occur in all",
+            "a mean over the whole table says mostly how these rows are",
+        ],
+        affected=number(first, "n_rows"),
+        segment=f"{said(column)} {top}",
+        metrics={"share_of_largest": share},
     )
 
 
@@ -71,7 +100,7 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         return
     draft = Draft(
         exhibit,
-        effect=min(0.15 + 1.1 * math.sqrt(eta), 0.85),
+        effect=min(0.15 + 1.1 * math.sqrt(eta), 0.7),
         sample=min(number(top, "n_rows"), number(bottom, "n_rows")),
     )
     a, b = where(dimension, top[dimension]), where(dimension, bottom[dimension])
