@@ -178,10 +178,9 @@ def outliers(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         f"the {extreme} value is {draft.cell(extreme)}; far {side} means more than three times the distance between the quartiles beyond them",
         "the mean follows such values, the median does not; the rows do not say whether they are errors or real extremes",
     ]
+    reaching = "up" if high_side else "down"
     yield draft.insight(
-        name=f"{how_many} rows of {table} have a {said(measure)} far {side} the rest, up to {draft.cell(extreme)}"
-        if high_side
-        else f"{how_many} rows of {table} have a {said(measure)} far {side} the rest, down to {draft.cell(extreme)}",
+        name=f"{how_many} values of {said(measure)} in {table} lie far {side} the rest, {reaching} to {draft.cell(extreme)}",
         takeaway=f"{said(measure).capitalize()} in {table} has a long tail: {how_many} of {draft.cell('n_rows', unit='count')} values lie far {side} the bulk.",
         details=details,
         affected=above if high_side else below,
