@@ -43,7 +43,6 @@ arch: $(STAMP) ## import-linter: who may import whom
 	@$(BIN)/lint-imports
 
 look: $(STAMP) ## Screenshots of the report in headless Chromium, checked and kept in out/look
-	@$(UV) sync --locked --all-extras --inexact --quiet --group look
 	@$(BIN)/pytest tests/look
 
 bench: $(STAMP) ## Ratios against baselines, both sides in one run, the goal beside each
