@@ -31,7 +31,7 @@ class QueryResult:
     """Rows of one statement, in the order returned, cut to the limits.
 
     `rows` are tuples aligned with `columns`, whose names are unique (`n`, `n_2`, …). Values are the driver's Python
-    values (Decimal, datetime, bytes, list, dict …); `store.encoding.canonical` makes them storable. `truncated` says that
+    values (Decimal, datetime, bytes, list, dict …); `assay_core.encoding.canonical` makes them storable. `truncated` says that
     more rows existed than were kept; every cut also stands in `caveats`.
     """
 

@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.table import HEADING
 
-PARTS = ("steps", "areas", "bench_digest", "memory")
+PARTS = ("steps", "areas", "digest", "memory")
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from assay_agent.evidence.digest import digest
 from assay_agent.policy import DigestPolicy
-from assay_core.store.encoding import json_value
+from assay_core.encoding import json_value
 from tests.contract.warehouses import PROVIDERS, Source, some_limits, source
 
 SHARED: list[tuple[str, Any]] = [

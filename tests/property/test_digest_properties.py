@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from assay_agent.evidence.digest import digest
 from assay_agent.policy import DigestPolicy
+from assay_core.encoding import canonical, json_value
 from assay_core.model.step import ResultColumn
-from assay_core.store.encoding import canonical, json_value
 
 _ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30))])
 _SCALAR = st.one_of(

@@ -14,8 +14,8 @@ import pytest
 
 from assay_agent.evidence.digest import digest
 from assay_agent.policy import DigestPolicy
+from assay_core.encoding import canonical, json_value
 from assay_core.model.step import CaveatKind, ColumnDigest, Digest, ResultColumn
-from assay_core.store.encoding import canonical, json_value
 
 POLICY = DigestPolicy()
 

@@ -15,10 +15,10 @@ from assay_agent.cli.terminal import console, print_findings, step_line
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import open_for_reading
 from assay_agent.wiring import open_embedder
+from assay_core.encoding import json_value
 from assay_core.errors import ConfigError
 from assay_core.model.run import DiscoveryRun
 from assay_core.store.client import Store
-from assay_core.store.encoding import json_value
 
 
 @contextmanager

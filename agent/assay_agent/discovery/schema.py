@@ -16,10 +16,10 @@ from assay_agent.context import RunContext
 from assay_agent.evidence.catalog import Catalog, render_catalog, render_rows
 from assay_agent.ports import Point, QueryLimits, Warehouse
 from assay_core import clock, log
+from assay_core.encoding import json_value
 from assay_core.errors import ConfigError, QueryError, TransientError
 from assay_core.model.project import Datasource, Project
 from assay_core.model.table import CachedTable, TableSchema
-from assay_core.store.encoding import json_value
 from assay_core.vectors import names
 
 _logger = log.logger(__name__)

@@ -21,8 +21,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from assay_core.encoding import canonical
 from assay_core.model.step import Caveat
-from assay_core.store.encoding import canonical
 
 Kind = Literal["number", "string", "boolean", "timestamp", "null", "mixed"]
 _NONE = type(None)

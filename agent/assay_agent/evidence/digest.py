@@ -12,8 +12,8 @@ from typing import Any
 
 from assay_agent.evidence.column_values import ColumnValues, read_column
 from assay_agent.policy import DigestPolicy
+from assay_core.encoding import safe_key
 from assay_core.model.step import Caveat, ColumnDigest, Digest, ResultColumn, TopValue
-from assay_core.store.encoding import safe_key
 
 
 def digest(

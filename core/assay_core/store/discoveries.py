@@ -13,12 +13,12 @@ from bson import ObjectId
 from pymongo import ASCENDING, DESCENDING
 from pymongo.database import Database
 
+from assay_core.encoding import json_value
 from assay_core.model.discovery import DiscoveryResult, StandaloneInsight, StandaloneRecommendation
 from assay_core.model.document import Document
 from assay_core.model.step import AnalysisStep, ExplorationStep, RecommendationStep
 from assay_core.model.verdict import ValidationResult
 from assay_core.store import names
-from assay_core.store.encoding import json_value
 from assay_core.store.fence import FencedRun
 from assay_core.store.rows import Put, storable
 from assay_core.store.translate import translated

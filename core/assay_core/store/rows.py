@@ -12,8 +12,8 @@ from typing import Any
 import bson
 from bson.raw_bson import RawBSONDocument
 
+from assay_core.encoding import canonical
 from assay_core.model.document import Document
-from assay_core.store.encoding import canonical
 from assay_core.store.size import LIMIT_BYTES, fit
 
 _BATCH_BYTES = 32 * 1024 * 1024

@@ -9,7 +9,7 @@ import bson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay_core.store.encoding import canonical, json_value
+from assay_core.encoding import canonical, json_value
 from assay_core.store.size import bson_size, fit
 
 _text = st.text(st.characters(exclude_categories=[]), max_size=20)

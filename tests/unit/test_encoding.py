@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from bson import Decimal128, Int64, ObjectId
 
+from assay_core.encoding import BYTES_KEPT, MAX_DEPTH, canonical, iso_span, json_value, safe_key
 from assay_core.model.step import CaveatKind
-from assay_core.store.encoding import BYTES_KEPT, MAX_DEPTH, canonical, iso_span, json_value, safe_key
 from assay_core.store.size import bson_size, fit
 from tests.builders import NOON, ROW, a_step
 

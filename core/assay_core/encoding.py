@@ -30,9 +30,8 @@ from pydantic import BaseModel
 
 from assay_core.clock import iso_z
 from assay_core.model.step import Caveat, CaveatKind
-from assay_core.store.size import fit
 
-__all__ = ["MAX_DEPTH", "canonical", "fit", "iso_span", "json_value", "safe_key"]
+__all__ = ["MAX_DEPTH", "canonical", "iso_span", "json_value", "safe_key"]
 
 MAX_DEPTH = 90
 """Levels kept. The server's limit is 100, counted from the document that will hold the value."""
