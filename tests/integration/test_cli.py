@@ -17,7 +17,7 @@ from assay_agent.cli.configuration import read_config, unknown_key
 from assay_agent.cli.program import execute
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
-from tests.integration.discovery import WHOLE, an_insight, insights, orders, query
+from tests.integration.discovery import DONE, WHOLE, an_insight, insights, orders, query
 
 ASSAY = [sys.executable, "-c", "from assay_agent.cli import main; main()"]
 LIMIT_S = 90
@@ -107,9 +107,45 @@ def test_interrupt_saves_the_steps_and_names_the_command_that_shows_them(place: 
     assert process.returncode == 130, seen + rest
     command = rest.strip().splitlines()[-1]
     assert command.startswith("stopped; its steps are saved: assay show ")
-    shown = assay(*command.split("assay ")[1].split())
+    shown = assay(*command.split("assay ")[1].split()[:2])
     assert "failed" in shown.stdout
     assert "a look at quality and trend" in shown.stdout
+
+
+def test_resume_continues_a_killed_run_and_repeats_no_saved_query(place: Path) -> None:
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    process = subprocess.Popen(
+        [
+            *ASSAY,
+            "run",
+            "orders.duckdb",
+            "--config",
+            "assay.yaml",
+            "--max-steps",
+            "10000",
+            "--areas",
+            "data_quality",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    seen = ""
+    while "  5  " not in seen:
+        seen += process.stderr.readline()
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+    script(place, {**WHOLE, "exploration": [DONE]})
+    resumed = assay("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    asked = [line for line in resumed.stderr.splitlines() if " rows, " in line]
+    assert asked == []
+    [run] = json.loads(assay("runs", "--json").stdout)
+    assert (run["status"], run["attempt"]) == ("completed", 2)
+    again = assay("resume")
+    assert again.returncode == 10
+    assert "is completed; only a failed run can be resumed" in errors(again.stderr)[0]
 
 
 def test_run_whose_process_was_killed_is_shown_as_failed(place: Path) -> None:
@@ -130,7 +166,7 @@ def test_run_whose_process_was_killed_is_shown_as_failed(place: Path) -> None:
     assert [(run["status"], run["error"]) for run in listed] == [("failed", "its process is gone")]
 
 
-def test_second_command_on_a_used_home_names_the_process(place: Path) -> None:
+def test_second_command_on_a_used_home_names_the_process_and_sigterm_ends_the_first(place: Path) -> None:
     script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
     process = subprocess.Popen(
         [*ASSAY, "run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "10000"],
@@ -149,7 +185,9 @@ def test_second_command_on_a_used_home_names_the_process(place: Path) -> None:
         assert "running" in assay("show").stdout
     finally:
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=LIMIT_S)
+        said = process.communicate(timeout=25)[1]
+    assert process.returncode == 143
+    assert said.strip().splitlines()[-1].startswith("stopped; its steps are saved: assay show ")
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,12 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
             )
         if "id" not in document:
             raise ConfigError(f"{arguments.config}: id is missing; it names the project from run to run")
-        return Chosen(project=project_of(document), password=_password(arguments, source=""))
+        return Chosen(project=project_of(document), password=given_password(arguments, source=""))
     opened = open_source(
         arguments.source,
         home=arguments.home,
         report=report,
-        secret=_password(arguments, source=arguments.source),
+        secret=given_password(arguments, source=arguments.source),
     )
     datasource = Datasource(
         id=opened.settings.datasource_id,
@@ -73,7 +73,8 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
     )
 
 
-def _password(arguments: argparse.Namespace, *, source: str) -> str | None:
+def given_password(arguments: argparse.Namespace, *, source: str) -> str | None:
+    """The source's password from `--source-env`, or PGPASSWORD for a PostgreSQL source."""
     variable = arguments.source_env
     if variable:
         if not os.environ.get(variable):

@@ -1,11 +1,11 @@
-"""`assay run` and `assay demo`: make the project and the run, call the agent's entry point, show what came of it."""
+"""`assay run`, `demo` and `resume`: make or reopen the run, call the agent's entry point, show what came of it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from assay_agent import agentserver
-from assay_agent.cli.configuration import Chosen, SecretsWithPassword, choose_project
-from assay_agent.cli.home import fail_abandoned, find_discovery, resume_hint, write_outputs
+from assay_agent.cli.configuration import Chosen, SecretsWithPassword, choose_project, given_password
+from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, write_outputs
 from assay_agent.cli.terminal import TerminalProgress, console, print_findings
 from assay_agent.settings import AgentSettings
-from assay_agent.stores import Stores
+from assay_agent.stores import OpenStores, Stores
 from assay_agent.wiring import load_nycflights, open_embedder, open_secrets
 from assay_core import clock
 from assay_core.errors import ConfigError
@@ -45,30 +45,83 @@ def _execute(arguments: argparse.Namespace, *, demo: bool) -> int:
     """What can be wrong with flags and source is said before anything is started."""
     settings = AgentSettings.load()
     argv = _flags(arguments)
-    out = console(stderr=True)
-    starting = Stores(
-        home=arguments.home, settings=settings, embedder_dims=open_embedder(settings, None).dimensions
-    )
-    with closing(starting):
-        with TerminalProgress(out, quiet=arguments.quiet) as progress:
-            note = progress.note
-            chosen = _demo_project(arguments.home, note) if demo else choose_project(arguments, report=note)
+    with TerminalProgress(console(stderr=True), quiet=arguments.quiet) as progress:
+        note = progress.note
+        chosen = _demo_project(arguments.home, note) if demo else choose_project(arguments, report=note)
+        with closing(_stores(arguments, settings)) as starting:
             stores = starting.start().ready()
-            progress.note(f"stores: {stores.described}")
             fail_abandoned(stores.store)
             run = _create(stores.store, chosen.project)
-            given = agentserver.Given(
-                stores=stores,
-                secrets=SecretsWithPassword(others=open_secrets(settings), password=chosen.password),
-                progress=progress,
-                settings=settings,
+            return _attempt(
+                arguments, settings, stores, run, [*argv], password=chosen.password, progress=progress
             )
-            code = agentserver.run(
-                ["--project-id", chosen.project.id, "--run-id", run.id, *argv], given=given
-            )
-        saved = _present(arguments, stores.store, run.id, out=out)
-        if code != 0:
-            _explain(code, stores.store.runs.get(run.id), saved=saved)
+
+
+def resume(arguments: argparse.Namespace) -> int:
+    """`assay resume RUN`: the next attempt of a failed run, which repeats no query that is saved."""
+    settings = AgentSettings.load()
+    bar = TerminalProgress(console(stderr=True), quiet=arguments.quiet)
+    with bar as progress, closing(_stores(arguments, settings)) as starting:
+        stores = starting.start().ready()
+        fail_abandoned(stores.store)
+        failed = choose_run(stores.store, arguments.run)
+        run = _resumed(stores.store, failed)
+        argv = [
+            "--attempt",
+            str(run.attempt),
+            "--resume",
+            "--max-steps",
+            str(run.max_steps or _DEFAULT_STEPS),
+        ]
+        argv += ["--min-steps", str(run.min_steps or 0)]
+        argv += ["--areas", ",".join(run.areas)] if run.areas else []
+        password = given_password(arguments, source="postgres")
+        return _attempt(arguments, settings, stores, run, argv, password=password, progress=progress)
+
+
+def _resumed(store: Store, run: DiscoveryRun) -> DiscoveryRun:
+    """The run, pending again; refused with its reason where there is nothing to continue."""
+    if run.status is not RunStatus.FAILED:
+        raise ConfigError(f"run {run.id[:8]} is {run.status}; only a failed run can be resumed")
+    if not store.checkpoints.steps(run.id):
+        raise ConfigError(f"run {run.id[:8]} left no steps that could be replayed; start a new run")
+    _refuse_busy(store, run.project_id)
+    resumed = store.runs.resume(run.id, attempt=run.attempt, reason="assay resume")
+    if resumed is None:
+        raise ConfigError(
+            f"run {run.id[:8]} was resumed or cancelled by someone else just now; see `assay runs`"
+        )
+    return resumed
+
+
+def _stores(arguments: argparse.Namespace, settings: AgentSettings) -> Stores:
+    dimensions = open_embedder(settings, None).dimensions
+    return Stores(home=arguments.home, settings=settings, embedder_dims=dimensions)
+
+
+def _attempt(
+    arguments: argparse.Namespace,
+    settings: AgentSettings,
+    stores: OpenStores,
+    run: DiscoveryRun,
+    argv: Sequence[str],
+    *,
+    password: str | None,
+    progress: TerminalProgress,
+) -> int:
+    """One attempt through the agent's entry point, and what came of it on the terminal."""
+    progress.note(f"stores: {stores.described}")
+    given = agentserver.Given(
+        stores=stores,
+        secrets=SecretsWithPassword(others=open_secrets(settings), password=password),
+        progress=progress,
+        settings=settings,
+    )
+    code = agentserver.run(["--project-id", run.project_id, "--run-id", run.id, *argv], given=given)
+    progress.stop()
+    saved = _present(arguments, stores.store, run.id, out=console(stderr=True))
+    if code != 0:
+        _explain(code, stores.store.runs.get(run.id), saved=saved)
     return code
 
 
@@ -88,13 +141,15 @@ def _present(arguments: argparse.Namespace, store: Store, run_id: str, *, out: C
 
 
 def _explain(code: int, run: DiscoveryRun | None, *, saved: bool) -> None:
-    """Why the run did not complete, on one line, and the command that shows what it left."""
+    """Why the run did not complete, on one line, and the commands that show and continue it."""
     if run is None:
         return
     reason = (run.error or "the run did not complete").split(": ", 1)[-1]
     what = "stopped" if code in (130, 143) else f"error: {reason}"
     left = "a partial result is saved" if saved else "its steps are saved" if run.last_checkpoint_step else ""
-    print(f"{what}; {left}: {resume_hint(run)}" if left else what, file=sys.stderr)
+    shown = f"; {left}: assay show {run.id[:8]}" if left else ""
+    again = f" (continue: assay resume {run.id[:8]})" if run.last_checkpoint_step else ""
+    print(f"{what}{shown}{again}", file=sys.stderr)
 
 
 def _flags(arguments: argparse.Namespace) -> list[str]:
@@ -127,11 +182,7 @@ def _demo_project(home: Path, report: Callable[[str], None]) -> Chosen:
 
 def _create(store: Store, project: Project) -> DiscoveryRun:
     """The project as it is now, and a pending run of it."""
-    busy = [run for run in store.runs.active() if run.project_id == project.id]
-    if busy:
-        raise ConfigError(
-            f"run {busy[0].id} of this project is still active; wait for it or end its process ({busy[0].owner})"
-        )
+    _refuse_busy(store, project.id)
     store.projects.upsert(project)
     at = clock.now()
     run = DiscoveryRun(
@@ -144,3 +195,12 @@ def _create(store: Store, project: Project) -> DiscoveryRun:
     )
     store.runs.create(run)
     return run
+
+
+def _refuse_busy(store: Store, project_id: str) -> None:
+    """One run of a project at a time."""
+    busy = [run for run in store.runs.active() if run.project_id == project_id]
+    if busy:
+        raise ConfigError(
+            f"run {busy[0].id} of this project is still active; wait for it or end its process ({busy[0].owner})"
+        )

@@ -39,10 +39,6 @@ def find_discovery(store: Store, run_id: str) -> DiscoveryResult | None:
     return results[-1] if results else None
 
 
-def resume_hint(run: DiscoveryRun) -> str:
-    return f"assay show {run.id[:8]}"
-
-
 def write_outputs(store: Store, discovery: DiscoveryResult, folder: Path) -> list[Path]:
     """report.html and discovery.json, each whole or not at all."""
     logs = store.discoveries.logs(discovery.id)

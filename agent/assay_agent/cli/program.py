@@ -86,6 +86,12 @@ def parser() -> argparse.ArgumentParser:
     _run_flags(run)
     demo = command("demo", "Explore the flights of New York in 2013", execution.demo)
     _run_flags(demo)
+    again = command("resume", "Continue a failed run where it stopped", execution.resume)
+    again.add_argument("run", nargs="?", help="run id or the beginning of one (the newest run)")
+    again.add_argument(
+        "--source-env", metavar="VAR", help="environment variable that holds the source's password"
+    )
+    _output_flags(again)
     runs = command("runs", "List runs, the newest first", showing.runs)
     runs.add_argument("--limit", type=int, default=20, help="runs at most (20)")
     runs.add_argument("--json", action="store_true", help="print JSON")
@@ -135,6 +141,10 @@ def _run_flags(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--areas", metavar="A,B", help="analysis areas (all of the pack)")
     sub.add_argument("--max-steps", metavar="N", help="exploration steps at most (60)")
     sub.add_argument("--min-steps", metavar="N", help="steps before the model may end (0)")
+    _output_flags(sub)
+
+
+def _output_flags(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--out", type=Path, metavar="DIR", help="where report.html and discovery.json go (.assay/runs/RUN)"
     )

@@ -72,6 +72,10 @@ class TerminalProgress:
     ) -> None:
         self._bar.stop()
 
+    def stop(self) -> None:
+        """Take the bar away, so that what follows stands alone."""
+        self._bar.stop()
+
     def phase(self, name: str, *, percent: int, detail: str) -> None:  # noqa: ARG002 - the port names it
         self._bar.update(self._task, completed=percent, description=detail)
         self._line(f"[dim]{self._clock()}[/dim]  [bold]{escape(detail)}[/bold]")
