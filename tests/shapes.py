@@ -20,8 +20,10 @@ import duckdb
 
 from assay_agent.adapters.nycflights import load_nycflights
 
-FLIGHTS_A_YEAR = 336_776
-_MEASURED = "radius texture perimeter area smoothness compactness concavity concave_points symmetry fractal_dimension".split()
+_MEASURED = (
+    *("radius", "texture", "perimeter", "area", "smoothness"),
+    *("compactness", "concavity", "concave points", "symmetry", "fractal dimension"),
+)
 
 
 def wide_csv(archives: Path, target: Path) -> Path:
@@ -31,9 +33,7 @@ def wide_csv(archives: Path, target: Path) -> Path:
         text = archive.read("sklearn/datasets/data/breast_cancer.csv").decode()
     head, *rows = csv.reader(io.StringIO(text))
     kinds = head[2:]
-    names = [
-        f"{statistic} {name.replace('_', ' ')}" for statistic in ("mean", "error", "worst") for name in _MEASURED
-    ]
+    names = [f"{statistic} {name}" for statistic in ("mean", "error", "worst") for name in _MEASURED]
     with target.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*names, "diagnosis"])
@@ -53,6 +53,10 @@ def chinook_sqlite(archives: Path, target: Path) -> Path:
     for item in fixture:
         name = item["model"].rsplit(".", 1)[-1]
         tables.setdefault(name, []).append({f"{name}_id": item["pk"], **item["fields"]})
+    for rows in tables.values():
+        rows[:] = [
+            {f"{key}_id" if key in tables else key: value for key, value in row.items()} for row in rows
+        ]
     target.unlink(missing_ok=True)
     with sqlite3.connect(target) as connection:
         for name, rows in tables.items():
@@ -99,7 +103,10 @@ def lahman_sqlite(archives: Path, target: Path) -> Path:
                 connection.executemany(
                     f'INSERT INTO "{path.stem}" VALUES ({", ".join("?" * len(columns))})',
                     [
-                        [value if isinstance(value, int | float | str | None) else str(value) for value in row]
+                        [
+                            value if isinstance(value, int | float | str | None) else str(value)
+                            for value in row
+                        ]
                         for row in rows.fetchall()
                     ],
                 )
@@ -118,7 +125,7 @@ def flights_parquet(home: Path, target: Path, *, years: int = 15) -> Path:
     warehouse = load_nycflights(home)
     with duckdb.connect(str(warehouse), read_only=True) as connection:
         connection.execute(
-            "COPY (SELECT * REPLACE (CAST(year - y AS INTEGER) AS year, time_hour - to_years(CAST(y AS INTEGER)) AS time_hour) "
+            "COPY (SELECT flights.* REPLACE (CAST(year - y AS INTEGER) AS year, time_hour - to_years(CAST(y AS INTEGER)) AS time_hour) "
             f"FROM flights CROSS JOIN range({years}) AS shifted(y)) TO '{target}' (FORMAT parquet)"
         )
     return target
@@ -132,7 +139,7 @@ def main(folder: Path, archives: Path) -> None:
         lahman_sqlite(archives, folder / "baseball.sqlite"),
         flights_parquet(folder, folder / "flights.parquet"),
     ):
-        print(f"{path} {path.stat().st_size:,} bytes")
+        sys.stdout.write(f"{path} {path.stat().st_size:,} bytes\n")
 
 
 if __name__ == "__main__":

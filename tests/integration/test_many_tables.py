@@ -67,3 +67,4 @@ def test_hundred_steps_over_two_thousand_tables_keep_every_prompt_small(
     assert result.total_steps == 100
     assert stored.failed_queries == 0
     assert max(LARGEST) < 60_000
+    print(f"largest prompt {max(LARGEST):,} tokens of {len(LARGEST)}, catalogue {stored.schema_tokens:,}")  # noqa: T201

@@ -9,6 +9,7 @@ from assay_agent.report import render_report
 from assay_agent.report.chart import chart_of
 from assay_agent.report.svg import number
 from assay_core.model.discovery import Summary
+from assay_core.model.insight import Figure
 from tests.unit.report_findings import a_query, an_insight, findings
 
 
@@ -102,3 +103,18 @@ def test_numbers_read_short() -> None:
         "123.5K",
         "-5",
     ]
+
+
+def test_column_that_names_groups_by_number_labels_the_bars() -> None:
+    rows = [
+        {"kind": kind, "n_rows": 900 - kind, "mean_size": size}
+        for kind, size in ((3, 9.5), (1, 4.0), (2, 2.5))
+    ]
+    figures = [
+        Figure(id="f1", step=1, column="kind", row='"kind" = 3'),
+        Figure(id="f2", step=1, column="mean_size", row='"kind" = 3'),
+    ]
+    chart = chart_of(an_insight(1, figures=figures), {1: a_query(1, rows)})
+    assert chart is not None
+    assert (chart.label_name, chart.value_name) == ("kind", "mean_size")
+    assert (chart.labels, chart.values) == (("3", "1", "2"), (9.5, 4.0, 2.5))

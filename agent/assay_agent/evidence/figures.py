@@ -17,6 +17,7 @@ from assay_core.model.step import ExplorationStep
 
 REFERENCE = re.compile(r"\{\{\s*([A-Za-z][A-Za-z0-9_]{0,31})\s*\}\}")
 _SCALES = {"thousands": (1e3, "K"), "millions": (1e6, "M"), "billions": (1e9, "B")}
+_LABEL = re.compile(r"(?i:(^|_)(id|year|yr|period|decade|code|zip)$)|[a-z](ID|Id|Year)$")
 _WHERE = re.compile(r"\s+where\s+", re.IGNORECASE)
 _TEXT_CHARS = 80
 
@@ -189,8 +190,15 @@ def _decimals(figure: Figure, shown: float) -> int:
     return 0 if magnitude >= 1000 else 1 if magnitude >= 10 else 2 if magnitude >= 0.1 else 4
 
 
+def _is_label(figure: Figure, shown: float) -> bool:
+    """Years and numbers that are names carry no thousands separator."""
+    return float(shown).is_integer() and bool(_LABEL.search(figure.column or "")) and figure.scale is None
+
+
 def _print(figure: Figure, shown: float) -> str:
     """Thousands separators, scale letter, unit sign, and ~ for an approximate value."""
+    if figure.kind == "cell" and figure.unit == "plain" and _is_label(figure, shown):
+        return str(int(shown))
     factor, letter = _SCALES[figure.scale] if figure.scale else (1.0, "")
     scaled = shown / factor
     text = f"{scaled:,.{_decimals(figure, scaled)}f}"

@@ -51,10 +51,11 @@ def _chart(step: ExplorationStep, figures: Sequence[Figure]) -> Chart | None:
     if len(rows) < _MIN_POINTS:
         return None
     columns = list(rows[0])
-    value = _value_column(rows, columns, figures)
+    naming = _naming_columns(rows, figures)
+    value = _value_column(rows, [column for column in columns if column not in naming], figures)
     if value is None:
         return None
-    label = _label_column(rows, columns, value)
+    label = _label_column(rows, [*naming, *columns], value)
     if label is None:
         return None
     points = [
@@ -81,6 +82,12 @@ def _chart(step: ExplorationStep, figures: Sequence[Figure]) -> Chart | None:
     )
 
 
+def _naming_columns(rows: Sequence[Mapping[str, Any]], figures: Sequence[Figure]) -> list[str]:
+    """Columns by which figures pick their row: they name the points, whatever they hold."""
+    filters = " ".join(figure.row for figure in figures if figure.row)
+    return [column for column in rows[0] if f'"{column}"' in filters]
+
+
 def _value_column(
     rows: Sequence[Mapping[str, Any]], columns: Sequence[str], figures: Sequence[Figure]
 ) -> str | None:
@@ -92,7 +99,11 @@ def _value_column(
             column = column_of(rows[0], name)
         except FilterError:
             continue
-        if _numeric(rows, column) and not _is_time(column, [row[column] for row in rows]):
+        if (
+            column in columns
+            and _numeric(rows, column)
+            and not _is_time(column, [row[column] for row in rows])
+        ):
             return column
     numeric = [column for column in columns if _numeric(rows, column) and not _TIME_NAMES.match(column)]
     measures = [column for column in numeric if not _COUNT_NAMES.match(column)]
@@ -115,7 +126,11 @@ def _label_column(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], val
         for column in columns
         if column != value and len({as_text(row[column]) for row in rows}) == len(rows)
     ]
-    named = [column for column in distinct if not _numeric(rows, column) or _TIME_NAMES.match(column)]
+    named = [
+        column
+        for column in distinct
+        if not _numeric(rows, column) or _TIME_NAMES.match(column) or columns.count(column) > 1
+    ]
     whole = [
         column
         for column in distinct

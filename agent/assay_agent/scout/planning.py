@@ -13,17 +13,20 @@ from assay_agent.exploration.actions import Action, Finish, Lookup, Query
 from assay_agent.scout.questions import (
     Question,
     join_questions,
+    namings,
     profile_questions,
     read_profiles,
     table_questions,
 )
-from assay_agent.scout.roles import Roles, roles_of
+from assay_agent.scout.roles import Profile, Roles, roles_of
 from assay_agent.scout.situation import Listed, Situation, Table
 from assay_agent.scout.sql_text import Sql
 
-_CHAPTER_TABLES, _CHAPTER_COLUMNS = 10, 120
+_CHAPTER_TABLES, _CHAPTER_COLUMNS, _LOOKUP_TABLES = 12, 130, 10
 _SHARE_OF_LARGEST = 0.45
 _LEAST_QUESTIONS = 4
+_MANY_TABLES = 8
+"""Tables from which breadth goes before depth: a step for each of them, times what the budget allows."""
 _PROFILE_ROUNDS = 4
 
 
@@ -56,7 +59,9 @@ def _in_chapter(situation: Situation, refs: Sequence[str]) -> Action | None:
     """The next action for these tables, None when they are finished."""
     never_seen = [ref for ref in refs if ref not in situation.looked_up]
     if never_seen:
-        return Lookup(refs=tuple(never_seen), rationale="columns of the next tables, the largest first")
+        return Lookup(
+            refs=tuple(never_seen[:_LOOKUP_TABLES]), rationale="columns of the next tables, the largest first"
+        )
     if not _begun(situation, refs):
         action = _first_look(situation, refs)
         if action is not None:
@@ -75,7 +80,7 @@ def _begun(situation: Situation, refs: Sequence[str]) -> bool:
     prefixes = tuple(
         f"{family}:{ref}"
         for ref in refs
-        for family in ("missing", "dup", "gap", "conc", "trend", "season", "group", "outlier", "corr")
+        for family in ("missing", "dup", "gap", "conc", "trend", "season", "sep", "group", "outlier", "corr")
     )
     return any(
         key == prefix or key.startswith(f"{prefix}:") for key in situation.asked for prefix in prefixes
@@ -103,8 +108,13 @@ def _profiled(situation: Situation, tables: Sequence[Table]) -> list[tuple[Table
     for table in tables:
         read = read_profiles(table, situation.results)
         if read is not None:
-            found.append((table, roles_of(table, read[1], read[0])))
+            found.append((table, _roles(situation, table, read)))
     return found
+
+
+def _roles(situation: Situation, table: Table, read: tuple[int, Mapping[str, Profile]]) -> Roles:
+    rows, profiles = read
+    return roles_of(table, profiles, rows, tables=[listed.ref for listed in situation.listed])
 
 
 def _in_table(situation: Situation, ref: str, *, room: int) -> Action | None:
@@ -122,7 +132,13 @@ def _in_table(situation: Situation, ref: str, *, room: int) -> Action | None:
             return again
     if read is None:
         return None
-    questions = table_questions(table, roles_of(table, read[1], read[0]), sql)
+    questions = table_questions(
+        table,
+        _roles(situation, table, read),
+        sql,
+        results=situation.results,
+        names=namings(table, _profiled(situation, list(situation.tables.values()))),
+    )
     return next((_query(question) for question in questions if question.key not in situation.asked), None)
 
 
@@ -149,6 +165,8 @@ def _room(situation: Situation, position: int, tables: int) -> int:
     """Questions for a table: the largest of a chapter gets the largest part."""
     if tables == 1:
         return situation.max_steps
+    if len(situation.listed) > _MANY_TABLES:
+        return max(situation.max_steps // _MANY_TABLES * (2 if position == 0 else 1), _LEAST_QUESTIONS)
     if position == 0:
         return max(int(situation.max_steps * _SHARE_OF_LARGEST), _LEAST_QUESTIONS)
     return max(int(situation.max_steps * (1 - _SHARE_OF_LARGEST) / (tables - 1)), _LEAST_QUESTIONS)

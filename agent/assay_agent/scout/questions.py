@@ -1,17 +1,27 @@
 """What an analyst would ask of a table, as SQL with a stable key, the most telling first. Pure.
 
 Every statement returns its evidence ready to be cited: groups with their size, rates with their base, the threshold it used, and what
-matters most in the first rows. Families: profile, missing, dup, orphan, gap, conc, trend, season, group, outlier, corr.
+matters most in the first rows. Families: profile, missing, dup, orphan, gap, conc, trend, season, sep, group, outlier, corr.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay_agent.evidence.filters import as_number
-from assay_agent.scout.roles import Profile, Roles, humanised, is_numeric, is_simple, is_time
+from assay_agent.scout.roles import (
+    Profile,
+    Roles,
+    humanised,
+    is_name,
+    is_numeric,
+    is_simple,
+    is_time,
+    may_point,
+    named_table,
+)
 from assay_agent.scout.situation import Table
 from assay_agent.scout.sql_text import Sql, literal
 
@@ -21,7 +31,27 @@ _DUPLICATE_ROWS = 2_000_000
 _SHOWN = 20
 GROUPS_SHOWN = 100
 """More than a dimension has values: the last row is the lowest group, not merely the last one shown."""
-_CORRELATED = 6
+_CORRELATED = 8
+_SEPARATED, _MANY_MEASURES = 24, 4
+"""Measures compared in one statement, and from how many on it is worth it."""
+DETERMINED_ETA = 0.9
+"""Share of variance from which a grouping rather defines a measure, or a group holds placeholders, than goes with it."""
+_LEAST_OVER_TIME = 50
+"""Rows a table needs before its movement over time is asked for."""
+_NOTHING: Mapping[str, Any] = {}
+Results = Mapping[str, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """Where the numbers of a column have names: a table, its key, and its column of names, different in every row."""
+
+    ref: str
+    key: str
+    name: str
+
+
+Names = Mapping[str, Naming]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,18 +136,23 @@ def _whole(value: Any) -> int | None:
     return None if number is None else int(number)
 
 
-def table_questions(table: Table, roles: Roles, sql: Sql) -> list[Question]:
-    """Everything worth asking of a profiled table, by priority."""
+def table_questions(
+    table: Table, roles: Roles, sql: Sql, *, results: Results = _NOTHING, names: Names = _NOTHING
+) -> list[Question]:
+    """Everything worth asking of a profiled table, by priority; `names` are the readable names of numbered groups."""
     if roles.rows < 2:
         return []
+    separations = list(_separations(table, roles, sql))
+    roles = _told_apart(table, roles, results)
     found = [
+        *separations,
         *_missing(table, roles, sql),
         *_duplicates(table, roles, sql),
-        *_gaps(table, roles, sql),
+        *_gaps(table, roles, sql, names),
         *_trends(table, roles, sql),
         *_seasons(table, roles, sql),
-        *_groups(table, roles, sql),
-        *_concentration(table, roles, sql),
+        *_groups(table, roles, sql, names),
+        *_concentration(table, roles, sql, names),
         *_outliers(table, roles, sql),
         *_correlations(table, roles, sql),
     ]
@@ -173,40 +208,84 @@ def _duplicates(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
 def join_questions(
     table: Table, roles: Roles, others: Sequence[tuple[Table, Roles]], sql: Sql
 ) -> Iterator[Question]:
-    """Keys that find no partner: a column named as another table's unique column."""
+    """Keys that find no partner: a column named as another table's unique column, or as the table itself."""
     for other, theirs in others:
-        if other.ref == table.ref:
+        if other.ref == table.ref or theirs.rows > roles.rows:
             continue
-        for column in other.columns:
-            mine = table.column(column.name)
-            unique = column.category == "primary_key" or (
-                theirs.rows > 1 and theirs.distinct(column.name) >= theirs.rows
-            )
-            repeated = roles.distinct(column.name) < roles.rows
-            if (
-                mine is None
-                or not unique
-                or not repeated
-                or column.name.lower() in ("id", "name")
-                or theirs.rows > roles.rows
-            ):
+        for mine, key in _pointers(table, other, theirs):
+            if roles.distinct(mine) >= roles.rows:
                 continue
-            key = sql.name(column.name)
+            f, r = f"f.{sql.name(mine)}", f"r.{sql.name(key)}"
             yield Question(
-                key=f"orphan:{table.ref}:{column.name}:{other.ref}",
+                key=f"orphan:{table.ref}:{mine}:{other.ref}",
                 priority=2,
-                purpose=f"Rows of {table.ref} without a match in {other.ref} by {column.name}",
+                purpose=f"Rows of {table.ref} without a match in {other.ref} by {mine}",
                 sql=(
-                    f"SELECT count(*) AS n_rows, count(*) - count(r.{key}) AS n_without_match, "
-                    f"(count(*) - count(r.{key})) * 1.0 / count(*) AS share_without_match, "
-                    f"count(DISTINCT CASE WHEN r.{key} IS NULL THEN f.{key} END) AS n_keys_without_match, count(DISTINCT f.{key}) AS n_keys "
-                    f"FROM {sql.ref(table.ref)} AS f LEFT JOIN (SELECT DISTINCT {key} FROM {sql.ref(other.ref)}) AS r ON f.{key} = r.{key} "
-                    f"WHERE f.{key} IS NOT NULL"
+                    f"SELECT count(*) AS n_rows, count(*) - count({r}) AS n_without_match, "
+                    f"(count(*) - count({r})) * 1.0 / count(*) AS share_without_match, "
+                    f"count(DISTINCT CASE WHEN {r} IS NULL THEN {f} END) AS n_keys_without_match, count(DISTINCT {f}) AS n_keys "
+                    f"FROM {sql.ref(table.ref)} AS f LEFT JOIN (SELECT DISTINCT {sql.name(key)} FROM {sql.ref(other.ref)}) AS r ON {f} = {r} "
+                    f"WHERE {f} IS NOT NULL"
                 ),
             )
 
 
-def _gaps(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+def _pointers(table: Table, other: Table, theirs: Roles) -> Iterator[tuple[str, str]]:
+    """Columns of `table` and the unique columns of `other` they may point at."""
+    unique = [
+        column
+        for column in other.columns
+        if column.category == "primary_key"
+        or (theirs.rows > 1 and theirs.distinct(column.name) >= theirs.rows and may_point(column.name))
+    ]
+    same = {column.name for column in unique if column.name.lower() not in ("id", "name")}
+    yield from ((name, name) for name in sorted(same) if table.column(name) is not None)
+    key = next((column for column in unique if column.category == "primary_key"), None)
+    key = key or next((column for column in unique if column.name.lower() == "id"), None)
+    if key is None:
+        return
+    for column in table.columns:
+        if (
+            column.name not in same
+            and named_table(column.name, [other.ref])
+            and is_numeric(column) == is_numeric(key)
+        ):
+            yield column.name, key.name
+
+
+def namings(table: Table, others: Sequence[tuple[Table, Roles]]) -> dict[str, Naming]:
+    """The numbered columns of a table whose numbers another table names."""
+    found: dict[str, Naming] = {}
+    for other, theirs in others:
+        named = next(
+            (
+                column.name
+                for column in other.columns
+                if is_name(column) and 1 < theirs.rows <= theirs.distinct(column.name)
+            ),
+            None,
+        )
+        if other.ref == table.ref or named is None:
+            continue
+        for mine, key in _pointers(table, other, theirs):
+            column = table.column(mine)
+            if column is not None and is_numeric(column) and mine not in found:
+                found[mine] = Naming(ref=other.ref, key=key, name=named)
+    return found
+
+
+def _named(sql: Sql, names: Names, dimension: str, *, table: str, column: str) -> tuple[str, str]:
+    """The readable value of a group, and the join it needs; the plain value where its number has no name."""
+    given = f"{table}.{sql.name(column)}"
+    naming = names.get(dimension)
+    if naming is None:
+        return given, ""
+    text = f"CAST({given} AS {'TEXT' if sql.dialect == 'sqlite' else 'VARCHAR'})"
+    join = f" LEFT JOIN {sql.ref(naming.ref)} AS o ON o.{sql.name(naming.key)} = {given}"
+    return f"coalesce(o.{sql.name(naming.name)}, {text})", join
+
+
+def _gaps(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterator[Question]:
     """Whether a gap is spread evenly or sits in some groups."""
     gaps = [
         name
@@ -225,33 +304,45 @@ def _gaps(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
             [other for other in (*roles.dimensions, *roles.seasons) if other != name][:3]
         ):
             group, gap = sql.name(dimension), sql.name(name)
+            shown, join = _named(sql, names, dimension, table="s", column=dimension)
             yield Question(
                 key=f"gap:{table.ref}:{name}:{dimension}",
                 priority=5 + rank * 0.5,
                 purpose=f"Missing {humanised(name)} by {humanised(dimension)} in {table.ref}",
                 sql=(
-                    f"SELECT {group}, count(*) AS n_rows, count(*) - count({gap}) AS n_missing, (count(*) - count({gap})) * 1.0 / count(*) AS share_missing "
-                    f"FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL GROUP BY {group} HAVING count(*) >= {least} ORDER BY share_missing DESC, {group} LIMIT {GROUPS_SHOWN}"
+                    f"SELECT {shown} AS {group}, s.n_rows, s.n_missing, s.n_missing * 1.0 / s.n_rows AS share_missing "
+                    f"FROM (SELECT {group}, count(*) AS n_rows, count(*) - count({gap}) AS n_missing FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL "
+                    f"GROUP BY {group} HAVING count(*) >= {least}) AS s{join} ORDER BY share_missing DESC, 1 LIMIT {GROUPS_SHOWN}"
                 ),
             )
 
 
-def _grouped(table: Table, *, group: str, label: str, measure: str, roles: Roles, sql: Sql) -> str:
+def _grouped(
+    table: Table,
+    *,
+    group: str,
+    label: str,
+    measure: str,
+    roles: Roles,
+    sql: Sql,
+    names: Names = _NOTHING,
+) -> str:
     """Groups with size and mean, the overall mean, and eta squared (the share of variance between all groups)."""
     m, least = sql.number(measure), minimum_rows(roles.rows)
     mean = sql.name(f"mean_{measure}")
+    shown, join = _named(sql, names, label, table="g", column="label")
     return (
-        f"WITH g AS (SELECT {group} AS label, count({sql.name(measure)}) AS n_rows, avg({m}) AS mean_value, sum({m} * {m}) AS squares "
-        f"FROM {sql.ref(table.ref)} WHERE {sql.name(measure)} IS NOT NULL AND {group} IS NOT NULL GROUP BY {group}), "
-        f"t AS (SELECT sum(n_rows) AS n_all, count(*) AS n_groups, sum(n_rows * mean_value) / sum(n_rows) AS overall_mean, sum(squares) AS squares FROM g), "
+        f"WITH g AS (SELECT {group} AS label, count({sql.name(measure)}) AS n_rows, avg({m}) AS mean_value, min(centre_0) AS centre, sum(({m} - centre_0) * ({m} - centre_0)) AS squares "
+        f"FROM {sql.ref(table.ref)} CROSS JOIN {sql.centres(table.ref, [measure])} WHERE {sql.name(measure)} IS NOT NULL AND {group} IS NOT NULL GROUP BY {group}), "
+        f"t AS (SELECT sum(n_rows) AS n_all, count(*) AS n_groups, sum(n_rows * mean_value) / sum(n_rows) AS overall_mean, sum(squares) AS squares, min(centre) AS centre FROM g), "
         f"e AS (SELECT sum(g.n_rows * (g.mean_value - t.overall_mean) * (g.mean_value - t.overall_mean)) AS between_groups FROM g CROSS JOIN t) "
-        f"SELECT g.label AS {sql.name(label)}, g.n_rows, g.mean_value AS {mean}, t.overall_mean, "
-        f"e.between_groups / nullif(t.squares - t.n_all * t.overall_mean * t.overall_mean, 0) AS eta_squared, t.n_all, t.n_groups, {least} AS min_rows "
-        f"FROM g CROSS JOIN t CROSS JOIN e WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC, g.label LIMIT {GROUPS_SHOWN}"
+        f"SELECT {shown} AS {sql.name(label)}, g.n_rows, g.mean_value AS {mean}, t.overall_mean, "
+        f"e.between_groups / nullif(t.squares - t.n_all * (t.overall_mean - t.centre) * (t.overall_mean - t.centre), 0) AS eta_squared, t.n_all, t.n_groups, {least} AS min_rows "
+        f"FROM g CROSS JOIN t CROSS JOIN e{join} WHERE g.n_rows >= {least} ORDER BY g.mean_value DESC, g.label LIMIT {GROUPS_SHOWN}"
     )
 
 
-def _groups(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+def _groups(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterator[Question]:
     for m_rank, measure in enumerate(roles.measures[:4]):
         for d_rank, dimension in enumerate(roles.dimensions[:5]):
             yield Question(
@@ -259,7 +350,13 @@ def _groups(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
                 priority=3 + m_rank * 1.2 + d_rank * 0.8,
                 purpose=f"Difference in {humanised(measure)} between groups of {humanised(dimension)} in {table.ref}",
                 sql=_grouped(
-                    table, group=sql.name(dimension), label=dimension, measure=measure, roles=roles, sql=sql
+                    table,
+                    group=sql.name(dimension),
+                    label=dimension,
+                    measure=measure,
+                    roles=roles,
+                    sql=sql,
+                    names=names,
                 ),
             )
 
@@ -299,14 +396,19 @@ def _has_hours(profile: Profile | None) -> bool:
 
 def _trends(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     period, unit = _period(table, roles, sql)
-    if period is None:
+    measures = roles.measures[:3]
+    if period is None or roles.rows < _LEAST_OVER_TIME:
         return
-    means = "".join(f", avg({sql.number(name)}) AS {sql.name(f'mean_{name}')}" for name in roles.measures[:3])
+    means = "".join(
+        f", avg({m}) AS {sql.name(f'mean_{name}')}, avg(({m} - centre_{k}) * ({m} - centre_{k})) AS {sql.name(f'squares_{name}')}"
+        for k, (name, m) in enumerate((name, sql.number(name)) for name in measures)
+    )
+    centres = f" CROSS JOIN {sql.centres(table.ref, measures)}" if measures else ""
     yield Question(
         key=f"trend:{table.ref}:{unit}",
         priority=2.5,
         purpose=f"Rows and means per {unit} over time in {table.ref}",
-        sql=f"SELECT {period} AS period, count(*) AS n_rows{means} FROM {sql.ref(table.ref)} WHERE {period} IS NOT NULL GROUP BY {period} ORDER BY {period} LIMIT 400",
+        sql=f"SELECT {period} AS period, count(*) AS n_rows{means} FROM {sql.ref(table.ref)}{centres} WHERE {period} IS NOT NULL GROUP BY {period} ORDER BY {period} LIMIT 400",
     )
 
 
@@ -315,7 +417,9 @@ def _period(table: Table, roles: Roles, sql: Sql) -> tuple[str | None, str]:
     if roles.year and roles.month:
         years = roles.distinct(roles.year)
         if years > 5:
-            return sql.name(roles.year), "year"
+            return (
+                (sql.name(roles.year), "year") if years <= _SHOWN * 2 else (sql.decade(roles.year), "decade")
+            )
         return (
             (sql.year_month(roles.year, roles.month), "month")
             if years <= 1
@@ -329,6 +433,8 @@ def _period(table: Table, roles: Roles, sql: Sql) -> tuple[str | None, str]:
             return (sql.period(time, unit), unit) if unit else (None, "")
     if roles.year and 4 <= roles.distinct(roles.year) <= _SHOWN:
         return sql.name(roles.year), "year"
+    if roles.year and roles.distinct(roles.year) > _SHOWN:
+        return sql.decade(roles.year), "decade"
     return None, ""
 
 
@@ -350,9 +456,10 @@ def _days(profile: Profile) -> int:
     return (high - low).days
 
 
-def _concentration(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+def _concentration(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterator[Question]:
     for rank, name in enumerate([*roles.keys, *roles.dimensions][:4]):
         column = sql.name(name)
+        shown, join = _named(sql, names, name, table="s", column=name)
         if roles.distinct(name) >= roles.rows * 0.9:
             continue
         yield Question(
@@ -360,48 +467,84 @@ def _concentration(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
             priority=4 + rank * 0.9,
             purpose=f"Concentration: share of rows by {humanised(name)} in {table.ref}",
             sql=(
-                f"SELECT {column}, n_rows, n_rows * 1.0 / n_all AS share_of_rows, sum(n_rows) OVER (ORDER BY n_rows DESC, {column}) * 1.0 / n_all AS cumulative_share, n_groups "
+                f"SELECT {shown} AS {column}, s.n_rows, s.n_rows * 1.0 / s.n_all AS share_of_rows, sum(s.n_rows) OVER (ORDER BY s.n_rows DESC, s.{column}) * 1.0 / s.n_all AS cumulative_share, s.n_groups "
                 f"FROM (SELECT {column}, count(*) AS n_rows, sum(count(*)) OVER () AS n_all, count(*) OVER () AS n_groups FROM {sql.ref(table.ref)} "
-                f"WHERE {column} IS NOT NULL GROUP BY {column}) AS s ORDER BY n_rows DESC, {column} LIMIT {_SHOWN}"
+                f"WHERE {column} IS NOT NULL GROUP BY {column}) AS s{join} ORDER BY s.n_rows DESC, s.{column} LIMIT {_SHOWN}"
             ),
         )
 
 
 def _outliers(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     for rank, name in enumerate(roles.measures[:3]):
-        quarters = [sql.quantile(name, share) for share in (0.25, 0.5, 0.75, 0.99)]
-        if None in quarters:
-            continue
-        column, ref = sql.name(name), sql.ref(table.ref)
-        q1, median, q3, p99 = quarters
+        quartiles = sql.quartiles(table.ref, name)
+        if quartiles is None:
+            return
+        column = sql.name(name)
         yield Question(
             key=f"outlier:{table.ref}:{name}",
             priority=4.2 + rank * 1.1,
             purpose=f"Outliers and extremes of {humanised(name)} in {table.ref}",
             sql=(
-                f"WITH q AS (SELECT count({column}) AS n_rows, min({column}) AS lowest, {q1} AS p25, {median} AS median, {q3} AS p75, {p99} AS p99, max({column}) AS highest FROM {ref}) "
+                f"WITH {quartiles} "
                 f"SELECT q.n_rows, q.lowest, q.p25, q.median, q.p75, q.p99, q.highest, sum(CASE WHEN {column} > q.p75 + 3 * (q.p75 - q.p25) THEN 1 ELSE 0 END) AS n_far_above, "
                 f"sum(CASE WHEN {column} < q.p25 - 3 * (q.p75 - q.p25) THEN 1 ELSE 0 END) AS n_far_below, "
                 f"sum(CASE WHEN {column} > q.p75 + 3 * (q.p75 - q.p25) THEN 1 ELSE 0 END) * 1.0 / q.n_rows AS share_far_above "
-                f"FROM {ref} CROSS JOIN q WHERE {column} IS NOT NULL GROUP BY q.n_rows, q.lowest, q.p25, q.median, q.p75, q.p99, q.highest"
+                f"FROM {sql.ref(table.ref)} CROSS JOIN q WHERE {column} IS NOT NULL GROUP BY q.n_rows, q.lowest, q.p25, q.median, q.p75, q.p99, q.highest"
             ),
         )
 
 
 def _correlations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     names = roles.measures[:_CORRELATED]
-    pairs = [(a, b) for index, a in enumerate(names) for b in names[index + 1 :]]
-    if not pairs or sql.correlation(*pairs[0]) is None:
+    statement = sql.correlations(table.ref, names) if len(names) > 1 else None
+    if statement is None:
         return
-    ref = sql.ref(table.ref)
-    parts = " UNION ALL ".join(
-        f"SELECT {literal(a)} AS column_a, {literal(b)} AS column_b, {sql.correlation(a, b)} AS pearson_r, count(*) AS n_rows FROM {ref} "
-        f"WHERE {sql.name(a)} IS NOT NULL AND {sql.name(b)} IS NOT NULL"
-        for a, b in pairs
-    )
     yield Question(
         key=f"corr:{table.ref}",
         priority=4.5,
         purpose=f"Correlation between measures of {table.ref}",
-        sql=f"SELECT column_a, column_b, pearson_r, n_rows FROM ({parts}) AS s WHERE pearson_r IS NOT NULL ORDER BY abs(pearson_r) DESC, column_a, column_b LIMIT {_SHOWN}",
+        sql=f"{statement} ORDER BY abs(pearson_r) DESC, column_a, column_b LIMIT {_SHOWN}",
     )
+
+
+def _separations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    """Of many measures, which differ most between the groups of a dimension: their shares of variance, in one scan."""
+    measures = roles.measures[:_SEPARATED]
+    if len(measures) <= _MANY_MEASURES:
+        return
+    for rank, dimension in enumerate(roles.dimensions[:2]):
+        group = sql.name(dimension)
+        sums = ", ".join(
+            f"count({m}) AS n{k}, avg({m}) AS a{k}, sum(({m}) * ({m})) AS q{k}"
+            for k, m in enumerate(f"{sql.number(name)} - centre_{k}" for k, name in enumerate(measures))
+        )
+        rows = " UNION ALL ".join(
+            f"SELECT {literal(name)} AS column_name, (sum(n{k} * a{k} * a{k}) - sum(n{k} * a{k}) * sum(n{k} * a{k}) / nullif(sum(n{k}), 0)) "
+            f"/ nullif(sum(q{k}) - sum(n{k} * a{k}) * sum(n{k} * a{k}) / nullif(sum(n{k}), 0), 0) AS eta_squared, "
+            f"sum(n{k}) AS n_rows, count(a{k}) AS n_groups FROM g"
+            for k, name in enumerate(measures)
+        )
+        yield Question(
+            key=f"sep:{table.ref}:{dimension}",
+            priority=2.6 + rank,
+            purpose=f"Which measures differ most between groups of {humanised(dimension)} in {table.ref}",
+            sql=(
+                f"WITH g AS (SELECT {group} AS label, {sums} FROM {sql.ref(table.ref)} CROSS JOIN {sql.centres(table.ref, measures)} WHERE {group} IS NOT NULL GROUP BY {group}), u AS ({rows}) "
+                f"SELECT column_name, eta_squared, n_rows, n_groups FROM u WHERE eta_squared IS NOT NULL ORDER BY eta_squared DESC, column_name"
+            ),
+        )
+
+
+def _told_apart(table: Table, roles: Roles, results: Results) -> Roles:
+    """The measures in the order in which the first dimension separates them, where that has been asked and is in view."""
+    for dimension in roles.dimensions[:2]:
+        rows = results.get(f"sep:{table.ref}:{dimension}")
+        if rows:
+            first = [
+                str(row.get("column_name"))
+                for row in rows
+                if (as_number(row.get("eta_squared")) or 0) <= DETERMINED_ETA
+            ]
+            known = [name for name in first if name in roles.measures]
+            return replace(roles, measures=(*known, *(name for name in roles.measures if name not in known)))
+    return roles

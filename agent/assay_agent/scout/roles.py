@@ -7,10 +7,11 @@ coordinates, clock readings such as 1830) is left alone: an average of it would 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from assay_agent.evidence.filters import as_number
 from assay_agent.scout.situation import Column, Table
 
 _NUMERIC = re.compile(r"INT|DOUBLE|FLOAT|REAL|DECIMAL|NUMERIC|NUMBER|HUGEINT|MONEY")
@@ -21,7 +22,25 @@ _ID_NAME = re.compile(
     r"(?i:(^|_)(id|uuid|guid|key|code|no|nr|num|number|zip|zipcode|postal|phone|ssn|index|idx)$|^id_)|[a-z](Id|ID)$"
 )
 _PART_NAME = re.compile(
-    r"(^|_)(year|yr|quarter|month|mon|week|day|dow|weekday|hour|hr|minute|min|second|sec)$", re.IGNORECASE
+    r"(?i:(^|_)(year|yr|quarter|month|mon|week|day|dow|weekday|hour|hr|minute|min|second|sec)$|^year_?id$)|[a-z](Year|Month|Day|Hour)$"
+)
+_MOST_OF_PART = (
+    ("quarter", 4),
+    ("mon", 12),
+    ("week", 53),
+    ("dow", 7),
+    ("day", 366),
+    ("h", 24),
+    ("m", 60),
+    ("s", 60),
+)
+_YEAR_NAME = re.compile(r"(^|_)(year|yr)(_?id)?$", re.IGNORECASE)
+_LIFE_NAME = re.compile(r"birth|death|(^|_)dob$", re.IGNORECASE)
+"""Days of a life: they order nothing that the rows are about."""
+_CONTACT_NAME = re.compile(r"phone|(^|_)fax$|e_?mail|url$|address|street", re.IGNORECASE)
+_PLAIN_NAME = re.compile(
+    r"name$|title$|city$|state$|province$|region$|country$|zip(_?code)?$|postal_?code$|comment|description|note|status$|(^|_)(type|kind|year|month|day|date|time)$",
+    re.IGNORECASE,
 )
 _CLOCK_NAME = re.compile(
     r"(^|_)time$|(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst|dir|direction|angle|heading|bearing)$",
@@ -35,6 +54,7 @@ _LIKELY = re.compile(
 )
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d.*)?")
 _MAX_GROUPS = 60
+_LEAST_STEM = 3
 _CALLED = 4
 """Letters from which a column's name can be told from the beginning of a table's."""
 _LEAST_FILLED = 0.3
@@ -92,8 +112,38 @@ def is_simple(column: Column) -> bool:
     )
 
 
-def roles_of(table: Table, profiles: Mapping[str, Profile], rows: int) -> Roles:
-    """Sort the columns of a profiled table."""
+def is_key_name(column: str) -> bool:
+    """Whether a column is named as keys are."""
+    return bool(_ID_NAME.search(column))
+
+
+def is_name(column: Column) -> bool:
+    """Whether a column holds the name of a thing."""
+    return bool(re.search(r"name$|title$|label$", column.name, re.IGNORECASE)) and bool(
+        _TEXT_TYPE.search(column.type)
+    )
+
+
+def may_point(column: str) -> bool:
+    """Whether a column may point at a record of another table; what describes (a name, a city, a phone) does not."""
+    return not (_CONTACT_NAME.search(column) or _PLAIN_NAME.search(column))
+
+
+def named_table(column: str, tables: Collection[str]) -> str | None:
+    """The table a column is named after: `album`, `album_id` or `albumId` for `album` or `albums`."""
+    stem = re.sub(r"(_id|_key|Id|ID)$", "", column)
+    if len(stem) < _LEAST_STEM or (stem == column and _LIKELY.search(column)):
+        return None
+    word = stem.lower()
+    forms = {word, f"{word}s", f"{word}es", f"{word[:-1]}ies", word.replace("_", "")}
+    return next((table for table in sorted(tables) if table.rsplit(".", 1)[-1].lower() in forms), None)
+
+
+def roles_of(
+    table: Table, profiles: Mapping[str, Profile], rows: int, *, tables: Collection[str] = ()
+) -> Roles:
+    """Sort the columns of a profiled table; `tables` are the others a column may be named after."""
+    others = [ref for ref in tables if ref != table.ref]
     measures: list[tuple[int, str]] = []
     dimensions: list[tuple[int, str]] = []
     seasons, keys, times = [], [], []
@@ -104,15 +154,11 @@ def roles_of(table: Table, profiles: Mapping[str, Profile], rows: int) -> Roles:
         if not is_simple(column) or distinct < 1:
             continue
         name = column.name
-        part = _PART_NAME.search(name) if _WHOLE.search(column.type) else None
+        part = bool(_WHOLE.search(column.type) and _PART_NAME.search(name) and _fits(name, profile))
         if is_time(column):
             times.append(name)
         elif part:
-            year = (
-                name
-                if re.search(r"(^|_)(year|yr)$", name, re.IGNORECASE) and distinct > 0 and year is None
-                else year
-            )
+            year = name if year is None and _is_year(name, profile) else year
             month = (
                 name
                 if re.search(r"(^|_)(month|mon)$", name, re.IGNORECASE) and distinct > 1 and month is None
@@ -120,19 +166,27 @@ def roles_of(table: Table, profiles: Mapping[str, Profile], rows: int) -> Roles:
             )
             if _SEASON_NAME.search(name) and 2 <= distinct <= _MAX_GROUPS:
                 seasons.append(name)
-        elif _is_measure(column, profile, rows) and not _names_the_table(name, table.ref):
+        elif (
+            _is_measure(column, profile, rows)
+            and not _names_the_table(name, table.ref)
+            and not (_WHOLE.search(column.type) and named_table(name, others))
+        ):
             measures.append((0 if _LIKELY.search(name) else 1, name))
         elif (
             2 <= distinct <= _MAX_GROUPS
             and distinct * 4 <= rows
             and not _is_fraction(column)
+            and _is_filled(profile, rows)
             and not _CLOCK_NAME.search(name)
+            and not _CONTACT_NAME.search(name)
         ):
             dimensions.append((0 if distinct <= 25 else 1, name))
         if (
             distinct > _MAX_GROUPS
             and not is_time(column)
-            and (_TEXT_TYPE.search(column.type) or _ID_NAME.search(name))
+            and not part
+            and not _CONTACT_NAME.search(name)
+            and (_TEXT_TYPE.search(column.type) or _ID_NAME.search(name) or named_table(name, others))
         ):
             keys.append(name)
     return Roles(
@@ -142,7 +196,7 @@ def roles_of(table: Table, profiles: Mapping[str, Profile], rows: int) -> Roles:
         dimensions=tuple(name for _, name in sorted(dimensions, key=lambda item: item[0])),
         seasons=tuple(seasons),
         keys=tuple(keys),
-        times=tuple(times),
+        times=tuple(name for name in times if not _LIFE_NAME.search(name)),
         year=year,
         month=month,
     )
@@ -157,6 +211,22 @@ def _is_measure(column: Column, profile: Profile, rows: int) -> bool:
     whole = bool(_WHOLE.search(column.type))
     # A whole number that is different in every row is a counter, not a quantity.
     return not (whole and rows > 50 and distinct >= rows * 0.98)
+
+
+def _fits(name: str, profile: Profile) -> bool:
+    """Whether values can be what the name of a part of time says; `hr` with forty in it is no hour."""
+    low, high = as_number(profile.low), as_number(profile.high)
+    if low is None or high is None:
+        return True
+    word = name.rsplit("_", 1)[-1].lower()
+    most = next((most for start, most in _MOST_OF_PART if word.startswith(start)), None)
+    return low >= 0 and (most is None or high <= most)
+
+
+def _is_year(name: str, profile: Profile) -> bool:
+    low, high = as_number(profile.low), as_number(profile.high)
+    known = low is not None and high is not None
+    return bool(_YEAR_NAME.search(name)) and (not known or bool(low >= 1500 and high <= 2200))  # type: ignore[operator]  # known
 
 
 def _is_filled(profile: Profile, rows: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay_agent.scout.situation import Column
@@ -55,6 +56,11 @@ class Sql:
             return f"printf('%04d-%02d-01', {self.name(year)}, {self.name(month)})"
         return f"make_date(CAST({self.name(year)} AS INTEGER), CAST({self.name(month)} AS INTEGER), 1)"
 
+    def decade(self, year: str) -> str:
+        """The first year of a decade from a whole column."""
+        y = self.name(year)
+        return f"{y} - MOD({y}, 10)" if self.dialect == "bigquery" else f"{y} - {y} % 10"
+
     def weekday(self, column: Column) -> str | None:
         """1 for Monday to 7 for Sunday; None where the dialect has no plain way."""
         if self.dialect == "sqlite" or not any(word in column.type for word in ("DATE", "TIMESTAMP")):
@@ -66,18 +72,72 @@ class Sql:
             return None
         return f"CAST(extract(hour FROM {self.name(column.name)}) AS INTEGER)"
 
-    def quantile(self, column: str, share: float) -> str | None:
-        """A quantile of a column, None where the dialect has no such aggregate."""
-        if self.dialect == "duckdb":
-            return f"quantile_cont({self.name(column)}, {share})"
-        if self.dialect in ("postgres", "redshift"):
-            return f"percentile_cont({share}) WITHIN GROUP (ORDER BY {self.name(column)})"
-        return None
+    def centres(self, table: str, names: Sequence[str]) -> str:
+        """A row `c` of overall means, `centre_0` and on; squares are taken from there, so that large numbers do not cancel."""
+        means = ", ".join(f"avg({self.number(name)}) AS centre_{i}" for i, name in enumerate(names))
+        return f"(SELECT {means} FROM {self.ref(table)}) AS c"
 
-    def correlation(self, a: str, b: str) -> str | None:
+    def quartiles(self, table: str, column: str) -> str | None:
+        """Common table expressions that end in `q`: n_rows, lowest, p25, median, p75, p99 and highest of a column."""
+        name, ref = self.name(column), self.ref(table)
+        shares = (("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p99", 0.99))
+        if self.dialect == "sqlite":
+            cut = ", ".join(f"{_ranked(share)} AS {label}" for label, share in shares)
+            return (
+                f"v AS (SELECT {name} AS x, row_number() OVER (ORDER BY {name}) AS rn, count(*) OVER () AS n FROM {ref} WHERE {name} IS NOT NULL), "
+                f"q AS (SELECT count(*) AS n_rows, min(x) AS lowest, {cut}, max(x) AS highest FROM v)"
+            )
+        if self.dialect == "duckdb":
+            cut = ", ".join(f"quantile_cont({name}, {share}) AS {label}" for label, share in shares)
+        elif self.dialect in ("postgres", "redshift"):
+            cut = ", ".join(
+                f"percentile_cont({share}) WITHIN GROUP (ORDER BY {name}) AS {label}"
+                for label, share in shares
+            )
+        else:
+            return None
+        return f"q AS (SELECT count({name}) AS n_rows, min({name}) AS lowest, {cut}, max({name}) AS highest FROM {ref})"
+
+    def correlations(self, table: str, names: Sequence[str]) -> str | None:
+        """A statement of one scan with a row per pair of columns: Pearson's r and the rows that have both."""
+        pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names))]
         if self.dialect in ("duckdb", "postgres", "bigquery"):
-            return f"corr({self.number(a)}, {self.number(b)})"
-        return None
+            base = ""
+            source = self.ref(table)
+            columns = [self.number(name) for name in names]
+            terms = [f"corr({columns[i]}, {columns[j]})" for i, j in pairs]
+        elif self.dialect == "sqlite":
+            centred = ", ".join(f"{self.number(name)} - centre_{i} AS x{i}" for i, name in enumerate(names))
+            source = "d"
+            base = f"d AS (SELECT {centred} FROM {self.ref(table)} CROSS JOIN {self.centres(table, names)}), "
+            columns = [f"x{i}" for i in range(len(names))]
+            terms = [_pearson(columns[i], columns[j]) for i, j in pairs]
+        else:
+            return None
+        parts = ", ".join(
+            f"{term} AS r{k}, count({columns[i]} + {columns[j]}) AS n{k}"
+            for k, (term, (i, j)) in enumerate(zip(terms, pairs, strict=True))
+        )
+        rows = " UNION ALL ".join(
+            f"SELECT {literal(names[i])} AS column_a, {literal(names[j])} AS column_b, r{k} AS pearson_r, n{k} AS n_rows FROM s"
+            for k, (i, j) in enumerate(pairs)
+        )
+        return f"WITH {base}s AS (SELECT {parts} FROM {source}), u AS ({rows}) SELECT column_a, column_b, pearson_r, n_rows FROM u WHERE pearson_r IS NOT NULL"
+
+
+def _ranked(share: float) -> str:
+    """A quantile from ranked rows, interpolated between two of them as other dialects do it."""
+    place = f"(max(n) - 1) * {share}"
+    below = f"max(CASE WHEN rn = 1 + CAST((n - 1) * {share} AS INTEGER) THEN x END)"
+    above = f"max(CASE WHEN rn = 2 + CAST((n - 1) * {share} AS INTEGER) THEN x END)"
+    return f"{below} + (coalesce({above}, {below}) - {below}) * ({place} - CAST({place} AS INTEGER))"
+
+
+def _pearson(x: str, y: str) -> str:
+    """Pearson's r by sums over the rows that have both; `x` and `y` are centred, so that nothing cancels."""
+    n, sx, sy = f"count({x} + {y})", f"sum({x} + 0 * {y})", f"sum({y} + 0 * {x})"
+    xx, yy = f"sum({x} * {x} + 0 * {y})", f"sum({y} * {y} + 0 * {x})"
+    return f"({n} * sum({x} * {y}) - {sx} * {sy}) / nullif(sqrt(({n} * {xx} - {sx} * {sx}) * ({n} * {yy} - {sy} * {sy})), 0)"
 
 
 def literal(value: object) -> str:

@@ -18,6 +18,7 @@ _WRITERS: dict[str, Callable[[Exhibit], Iterator[dict[str, Any]]]] = {
     "trend": time.trend,
     "season": time.season,
     "conc": shape.concentration,
+    "sep": shape.separation,
     "group": shape.group,
     "outlier": shape.outliers,
     "corr": shape.correlation,
@@ -27,13 +28,13 @@ _AREAS = {
     "trends": ("trend", "season"),
     "concentration": ("conc",),
     "anomalies": ("outlier",),
-    "relationships": ("group", "corr"),
+    "relationships": ("sep", "group", "corr"),
 }
-_OTHER_AREAS = ("trend", "season", "group", "conc", "outlier")
+_OTHER_AREAS = ("trend", "season", "sep", "group", "conc", "outlier")
 _AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
 _MAX = re.compile(r"^At most (\d+) insights", re.MULTILINE)
 _LEAST_EFFECT = 0.12
-_PER_SUBJECT = {"missing": 5, "trend": 3, "corr": 3, "group": 3, "gap": 1}
+_PER_SUBJECT = {"missing": 1, "trend": 3, "corr": 3, "gap": 1}
 """Findings of one exhibit at most, two where nothing is said."""
 
 
@@ -54,12 +55,13 @@ def analysis_reply(prompt: str) -> str:
     ranked = sorted(found, key=lambda item: (-item[1]["risk_score"], item[0].step))
     kept: list[dict[str, Any]] = []
     per_subject: dict[tuple[str, ...], int] = {}
+    echoes: set[tuple[str, ...]] = set()
     for exhibit, insight in ranked:
-        subject = _subject(exhibit)
-        if insight["risk_score"] < _LEAST_EFFECT or per_subject.get(subject, 0) >= _PER_SUBJECT.get(
-            exhibit.family, 2
-        ):
+        subject, echo = _subject(exhibit), set(insight.pop("echoes"))
+        most = _PER_SUBJECT.get(exhibit.family, 2)
+        if insight["risk_score"] < _LEAST_EFFECT or per_subject.get(subject, 0) >= most or echo & echoes:
             continue
+        echoes |= echo
         per_subject[subject] = per_subject.get(subject, 0) + 1
         kept.append(insight)
     return json.dumps({"insights": kept[: int(limit.group(1)) if limit else 12]}, ensure_ascii=False)

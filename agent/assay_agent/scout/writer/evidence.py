@@ -99,6 +99,10 @@ class Draft:
     def share(self, column: str, row: str | None = None) -> str:
         return self._add(kind="cell", column=column, row=row, unit="percent", value=None, decimals=None)
 
+    def rows(self, column: str) -> str:
+        """A reference to the number of rows that have a value in the column."""
+        return self._add(kind="count", column=column, row=None, unit="count", value=None, decimals=None)
+
     def difference(self, column: str, row: str, other_row: str, *, decimals: int | None = None) -> str:
         return self._add(
             kind="diff",
@@ -140,23 +144,26 @@ class Draft:
         segment: str = "",
         indicators: Sequence[str] = (),
         metrics: dict[str, Any] | None = None,
+        echoes: Sequence[tuple[str, ...]] = (),
     ) -> dict[str, Any]:
-        """The insight as the reply carries it, with its rank beside it."""
+        """The insight with its rank beside it; `echoes` name what a weaker finding would only say again."""
+        weighed = self.effect * weight(self.sample)
         body = f"**{takeaway}**"
         if details:
             body += "\n\n" + "\n".join(f"- {line}" for line in details)
         return {
             "name": name,
             "description": body,
-            "severity": severity(self.effect),
+            "severity": severity(weighed),
             "affected_count": 0 if math.isnan(affected) else int(affected),
-            "risk_score": round(min(max(self.effect, 0.0), 1.0), 3),
+            "risk_score": round(min(max(weighed, 0.0), 1.0), 3),
             "confidence": confidence(self.sample),
             "metrics": metrics or {},
             "indicators": list(indicators),
             "target_segment": segment,
             "source_steps": [self.exhibit.step],
             "figures": self.figures,
+            "echoes": list(echoes),
         }
 
 
@@ -165,6 +172,11 @@ def severity(effect: float) -> str:
         if effect >= least:
             return word
     return "low"
+
+
+def weight(sample: float) -> float:
+    """What rests on few records counts for less."""
+    return 0.6 if sample < 30 else 0.8 if sample < 100 else 1.0
 
 
 def confidence(sample: float) -> float:
@@ -176,8 +188,19 @@ def confidence(sample: float) -> float:
 
 
 def said(name: str) -> str:
-    """A column in prose."""
-    return humanised(name)
+    """A column in prose: the number of a thing is spoken of as the thing."""
+    return humanised(re.sub(r"(?<=\w\w)_id$", "", name, flags=re.IGNORECASE))
+
+
+def sentence(text: str) -> str:
+    """The text with a capital first letter; the rest stays, since names may carry capitals of their own."""
+    return text[:1].upper() + text[1:]
+
+
+def mean_of(measure: str) -> str:
+    """`mean price`; a column that calls itself a mean is not called so twice."""
+    name = said(measure)
+    return name if name.split()[0].lower() in ("mean", "avg", "average") else f"mean {name}"
 
 
 def table_name(ref: str) -> str:

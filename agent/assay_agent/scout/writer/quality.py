@@ -2,53 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
+from assay_agent.scout.roles import is_key_name, named_table
+from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, sentence, table_name, where
 
 _SMALL_GAP = 0.001
+_TOLD_GAPS = 6
+_FEW_ROWS = 30
+_LEAST_PARTNERS, _LEAST_KEY_PARTNERS = 0.5, 0.05
+"""Share of rows that must find a partner before a column counts as a pointer; less where its name says that it is a key."""
 
 
 def missing(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
-    """Columns with gaps. Columns that lack exactly as many values are told together: they go missing as one."""
+    """The gaps of a table in one finding. Columns that lack exactly as many values are told together: they go missing as one."""
     groups: dict[float, list[str]] = {}
     for row in exhibit.rows:
         count = number(row, "n_missing")
-        if count > 0:
+        if count > 0 and number(row, "share_missing") >= _SMALL_GAP:
             groups.setdefault(count, []).append(str(row["column_name"]))
-    table = table_name(exhibit.table)
-    for count, columns in groups.items():
-        row = next(row for row in exhibit.rows if row["column_name"] == columns[0])
-        share = number(row, "share_missing")
-        if share < _SMALL_GAP:
-            continue
-        draft = Draft(exhibit, effect=_gap_effect(share), sample=number(row, "n_rows"))
-        at = where("column_name", columns[0])
-        names = " and ".join(said(name) for name in columns[:3]) + (" and others" if len(columns) > 3 else "")
-        part = draft.share("share_missing", at)
-        n, of = draft.cell("n_missing", at, unit="count"), draft.cell("n_rows", at, unit="count")
-        details = [f"{n} of {of} rows of {table} have no {said(columns[0])}"]
-        if len(columns) > 1:
-            details.append(
-                f"the same number of rows lack {' and '.join(said(name) for name in columns[1:6])}, which suggests they go missing together"
-            )
+    if not groups or number(exhibit.rows[0], "n_rows") < _FEW_ROWS:
+        return
+    shares = {count: number(_row(exhibit, names[0]), "share_missing") for count, names in groups.items()}
+    ordered = sorted(groups, key=lambda count: (-_gap_effect(shares[count]), count))
+    first = ordered[0]
+    share = shares[first]
+    draft = Draft(
+        exhibit, effect=_gap_effect(share), sample=number(_row(exhibit, groups[first][0]), "n_rows")
+    )
+    table, names = table_name(exhibit.table), _together(groups[first])
+    part = draft.share("share_missing", where("column_name", groups[first][0]))
+    others = sum(len(groups[count]) for count in ordered[1:])
+    more = f", {'another column has' if others == 1 else 'other columns have'} gaps too" if others else ""
+    details = [_gap_line(draft, groups[count]) for count in ordered[:_TOLD_GAPS]]
+    if any(len(groups[count]) > 1 for count in ordered[:_TOLD_GAPS]):
         details.append(
-            "an empty value may mean that something did not happen; means over this column leave these rows out"
+            "columns told together lack a value in the same number of rows: they seem to go missing as one"
         )
-        yield draft.insight(
-            name=f"{part} of the rows in {table} have no {names}",
-            takeaway=f"{part} of the rows of {table} have no {names}.",
-            details=details,
-            affected=count,
-            segment=f"rows of {table} without {said(columns[0])}",
-            metrics={"share_missing": share},
-        )
+    details.append(
+        "an empty value may mean that something did not happen; means over these columns leave such rows out"
+    )
+    yield draft.insight(
+        name=f"{part} of the rows in {table} have no {names}{more}",
+        takeaway=f"{part} of the rows of {table} have no {names}{more}.",
+        details=details,
+        affected=first,
+        segment=f"rows of {table} without {said(groups[first][0])}",
+        metrics={"share_missing": share},
+    )
+
+
+def _row(exhibit: Exhibit, column: str) -> dict[str, Any]:
+    return next(row for row in exhibit.rows if row["column_name"] == column)
+
+
+def _together(columns: Sequence[str]) -> str:
+    shown = [said(name) for name in columns[:3]]
+    if len(columns) > 3:
+        return f"{', '.join(shown)} and others"
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _gap_line(draft: Draft, columns: Sequence[str]) -> str:
+    at = where("column_name", columns[0])
+    n, of = draft.cell("n_missing", at, unit="count"), draft.cell("n_rows", at, unit="count")
+    return f"{n} of {of} rows have no {_together(columns)} ({draft.share('share_missing', at)})"
 
 
 def _gap_effect(share: float) -> float:
     """A gap matters most where part of the column is used; a column that is nearly empty is simply not filled."""
-    return 0.3 if share > 0.95 else 0.15 + 0.5 * min(share / 0.5, 1.0)
+    return 0.2 if share > 0.9 else 0.15 + 0.25 * min(share / 0.4, 1.0)
 
 
 def gap(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
@@ -63,14 +87,14 @@ def gap(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     spread = high - low
     if spread < 0.01 or not _differs(high, low, n_high, n_low):
         return
-    draft = Draft(exhibit, effect=min(0.18 + spread, 0.7), sample=min(n_high, n_low))
+    draft = Draft(exhibit, effect=min(0.1 + 1.2 * spread, 0.7), sample=min(n_high, n_low))
     a, b = where(dimension, top[dimension]), where(dimension, bottom[dimension])
     worst, best = draft.label(dimension, top[dimension]), draft.label(dimension, bottom[dimension])
     high_text, low_text = draft.share("share_missing", a), draft.share("share_missing", b)
     table = table_name(exhibit.table)
     yield draft.insight(
-        name=f"Missing {said(column)} is unevenly spread: {high_text} for {said(dimension)} {worst}, {low_text} for {best}",
-        takeaway=f"{said(column).capitalize()} is missing in {high_text} of the {table} rows of {said(dimension)} {worst}, but in {low_text} of those of {best}.",
+        name=f"Missing {said(column)} in {table} is unevenly spread: {high_text} for {said(dimension)} {worst}, {low_text} for {best}",
+        takeaway=f"{sentence(said(column))} is missing in {high_text} of the {table} rows of {said(dimension)} {worst}, but in {low_text} of those of {best}.",
         details=[
             f"{worst}: {draft.cell('n_missing', a, unit='count')} of {draft.cell('n_rows', a, unit='count')} rows",
             f"{best}: {draft.cell('n_missing', b, unit='count')} of {draft.cell('n_rows', b, unit='count')} rows",
@@ -113,7 +137,8 @@ def orphans(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     _, column, other = exhibit.parts
     row = exhibit.rows[0]
     count, share = number(row, "n_without_match"), number(row, "share_without_match")
-    if not count > 0:
+    least = _LEAST_KEY_PARTNERS if is_key_name(column) or named_table(column, [other]) else _LEAST_PARTNERS
+    if not count > 0 or share > 1 - least:
         return
     draft = Draft(exhibit, effect=min(0.25 + share * 1.5, 0.9), sample=number(row, "n_rows"))
     table, partner = table_name(exhibit.table), table_name(other)

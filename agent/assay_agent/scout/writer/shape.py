@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay_agent.scout.questions import GROUPS_SHOWN
-from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
+from assay_agent.scout.questions import DETERMINED_ETA, GROUPS_SHOWN
+from assay_agent.scout.writer.evidence import (
+    Draft,
+    Exhibit,
+    mean_of,
+    number,
+    said,
+    sentence,
+    table_name,
+    where,
+)
 
 _NEGLIGIBLE_ETA = 0.003
+_TELLING_ETA = 0.05
 _FEW_GROUPS = 10
+_FEW_VALUES, _VERY_FAR = 3, 12.0
+"""Values far from the rest that are worth telling, or else their distance in quartile distances."""
+_MOST_OF_VALUES = 0.42
+"""Effect of extreme values at most: they say how to treat a column, not what goes on."""
+_NEARLY_ONE = 0.9
+_PAIRS_TOLD, _BUNDLE_TOLD = 3, 3
 _DOMINANT = 0.6
 """Share of the most frequent of few values from which it is worth telling."""
 _LARGE_DIFFERENCE = 0.25
@@ -42,7 +58,7 @@ def concentration(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     word = {3: "three", 10: "ten", 2: "two", 1: "one"}.get(few, "few")
     total = draft.cell("n_groups", at, unit="count")
     yield draft.insight(
-        name=f"The {word} largest {said(column)} values hold {cumulative} of {table} rows, {top} alone {largest}",
+        name=f"The {word} largest {said(column)} values hold {cumulative} of {table} rows, {said(column)} {top} alone {largest}",
         takeaway=f"Of {total} different values of {said(column)}, the {word} largest hold {cumulative} of the rows of {table}.",
         details=[
             f"{top} is the largest with {draft.cell('n_rows', at, unit='count')} rows, {largest} of all",
@@ -55,6 +71,7 @@ def concentration(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
             "share_of_largest_few": held,
             "times_even_share": round(share / even, 2),
         },
+        echoes=[("concentration", column)],
     )
 
 
@@ -70,7 +87,7 @@ def _dominant(exhibit: Exhibit, column: str, first: dict[str, Any], share: float
     )
     largest = draft.share("share_of_rows", at)
     yield draft.insight(
-        name=f"{said(column).capitalize()} is {top} in {largest} of the rows in {table}",
+        name=f"{sentence(said(column))} is {top} in {largest} of the rows in {table}",
         takeaway=f"{largest} of the rows of {table} have the same {said(column)}, {top}.",
         details=[
             f"{draft.cell('n_rows', at, unit='count')} rows; {draft.cell('n_groups', at, unit='count')} values occur in all",
@@ -92,11 +109,11 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     top, bottom = rows[0], rows[-1]
     eta, n_all = number(top, "eta_squared"), number(top, "n_all")
     relative = abs(number(top, column) - number(bottom, column)) / (abs(number(top, "overall_mean")) or 1.0)
-    if not (eta >= _NEGLIGIBLE_ETA or relative >= _LARGE_DIFFERENCE) or not _beyond_chance(
+    if not (eta >= _NEGLIGIBLE_ETA or relative >= _LARGE_DIFFERENCE) or not beyond_chance(
         eta, number(top, "n_groups"), n_all
     ):
         return
-    if dimension == measure or eta > 0.98:
+    if dimension == measure or eta > DETERMINED_ETA:
         return
     draft = Draft(
         exhibit,
@@ -112,15 +129,15 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     ]
     if exhibit.row_count < GROUPS_SHOWN:
         low_label, low = draft.label(dimension, bottom[dimension]), draft.cell(column, b)
-        name = f"Mean {said(measure)} by {said(dimension)}: {high_label} is highest with {high}, {low_label} lowest with {low}"
-        takeaway = f"In {table}, {said(dimension)} {high_label} has the highest mean {said(measure)} with {high}, {low_label} the lowest with {low}."
+        name = f"{sentence(mean_of(measure))} by {said(dimension)} in {table}: {high_label} is highest with {high}, {low_label} lowest with {low}"
+        takeaway = f"In {table}, {said(dimension)} {high_label} has the highest {mean_of(measure)} with {high}, {low_label} the lowest with {low}."
         details.append(
             f"{low_label}: {low} over {draft.cell('n_rows', b, unit='count')} rows, {draft.difference(column, a, b)} less"
         )
     else:
-        name = f"Mean {said(measure)} is highest for {said(dimension)} {high_label} with {high}"
+        name = f"{sentence(mean_of(measure))} in {table} is highest for {said(dimension)} {high_label} with {high}"
         takeaway = (
-            f"In {table}, {said(dimension)} {high_label} has the highest mean {said(measure)} with {high}."
+            f"In {table}, {said(dimension)} {high_label} has the highest {mean_of(measure)} with {high}."
         )
     runner_up = rows[1:3]
     if runner_up and len(rows) > 3:
@@ -145,10 +162,14 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
             "mean_highest": number(top, column),
             "mean_lowest_shown": number(bottom, column),
         },
+        echoes=[
+            ("group", exhibit.table, dimension, str(top[dimension])),
+            ("group", dimension, measure, str(top[dimension])),
+        ],
     )
 
 
-def _beyond_chance(eta: float, groups: float, n: float) -> bool:
+def beyond_chance(eta: float, groups: float, n: float) -> bool:
     """The F statistic of a one-way analysis of variance, against a strict bound since many pairs are looked at."""
     if not (groups >= 2 and n > groups and eta < 1):
         return False
@@ -156,6 +177,7 @@ def _beyond_chance(eta: float, groups: float, n: float) -> bool:
 
 
 def outliers(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """Values far from the bulk, where they are more than a handful or very far."""
     _, measure = exhibit.parts
     row = exhibit.rows[0]
     above, below, n = number(row, "n_far_above"), number(row, "n_far_below"), number(row, "n_rows")
@@ -164,15 +186,17 @@ def outliers(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     if not n > 0 or not spread > 0 or not above + below > 0:
         return
     high_side = above >= below
+    far = max(above, below)
     count, extreme = ("n_far_above", "highest") if high_side else ("n_far_below", "lowest")
     reach = ((highest - p75) if high_side else (p25 - lowest)) / spread
-    draft = Draft(
-        exhibit,
-        effect=min(0.15 + 0.08 * math.log2(max(reach, 1)) + min((above + below) / n, 0.1) * 2, 0.7),
-        sample=n,
-    )
+    if far < _FEW_VALUES and reach < _VERY_FAR:
+        return
+    effect = 0.08 + 0.06 * math.log2(max(reach, 1)) + min(far / n, 0.1)
+    draft = Draft(exhibit, effect=min(effect, _MOST_OF_VALUES), sample=n)
     table, side = table_name(exhibit.table), "above" if high_side else "below"
     how_many = draft.cell(count, unit="count")
+    values = "value" if far == 1 else "values"
+    lie = "lies" if far == 1 else "lie"
     details = [
         f"half of the values lie between {draft.cell('p25')} and {draft.cell('p75')}, the median is {draft.cell('median')}",
         f"the {extreme} value is {draft.cell(extreme)}; far {side} means more than three times the distance between the quartiles beyond them",
@@ -180,38 +204,148 @@ def outliers(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     ]
     reaching = "up" if high_side else "down"
     yield draft.insight(
-        name=f"{how_many} values of {said(measure)} in {table} lie far {side} the rest, {reaching} to {draft.cell(extreme)}",
-        takeaway=f"{said(measure).capitalize()} in {table} has a long tail: {how_many} of {draft.cell('n_rows', unit='count')} values lie far {side} the bulk.",
+        name=f"{how_many} {values} of {said(measure)} in {table} {lie} far {side} the rest, {reaching} to {draft.cell(extreme)}",
+        takeaway=f"{sentence(said(measure))} in {table} has a long tail: {how_many} of {draft.cell('n_rows', unit='count')} values {lie} far {side} the bulk.",
         details=details,
-        affected=above if high_side else below,
+        affected=far,
         segment=f"rows of {table} with extreme {said(measure)}",
         metrics={"reach_in_quartile_distances": round(reach, 2)},
     )
 
 
+def separation(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """Of many measures, those that differ most between the groups of a dimension."""
+    _, dimension = exhibit.parts
+    rows = [row for row in exhibit.rows if 0 <= number(row, "eta_squared") <= DETERMINED_ETA]
+    if len(rows) < 3:
+        return
+    first = rows[0]
+    eta, n = number(first, "eta_squared"), number(first, "n_rows")
+    if not eta >= _TELLING_ETA or not beyond_chance(eta, number(first, "n_groups"), n):
+        return
+    draft = Draft(exhibit, effect=min(0.2 + 0.7 * math.sqrt(eta), 0.72), sample=n)
+    at, table = where("column_name", first["column_name"]), table_name(exhibit.table)
+    name, part = said(str(first["column_name"])), draft.share("eta_squared", at)
+    strong = [row for row in rows[1:5] if number(row, "eta_squared") >= _TELLING_ETA]
+    next_ones = "; ".join(
+        f"{said(str(row['column_name']))} {draft.share('eta_squared', where('column_name', row['column_name']))}"
+        for row in strong
+    )
+    details = [f"next: {next_ones}"] if strong else []
+    last = rows[-1]
+    if last is not first and last not in strong:
+        least = draft.share("eta_squared", where("column_name", last["column_name"]))
+        details.append(f"least: {said(str(last['column_name']))} with {least}")
+    details += [
+        f"shares of variance between {draft.cell('n_groups', at, unit='count')} groups over {draft.cell('n_rows', at, unit='count')} rows (eta squared, one-way analysis of variance)",
+        "what differs between groups goes with them; it need not be their cause",
+    ]
+    yield draft.insight(
+        name=f"Of the measures in {table}, {name} differs most by {said(dimension)}: {part} of its variance lies between the groups",
+        takeaway=f"{sentence(said(dimension))} accounts for {part} of the variance of {name}, more than of any other of {draft.rows('column_name')} measures in {table}.",
+        details=details,
+        affected=n,
+        segment=f"{table} by {said(dimension)}",
+        metrics={"mean_highest": eta, "eta_squared": eta},
+    )
+
+
 def correlation(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
-    """Pairs of measures that move together; at most three, the strongest first."""
-    told = 0
-    for row in exhibit.rows:
-        r, n = number(row, "pearson_r"), number(row, "n_rows")
-        if told >= 3 or not abs(r) >= 0.3 or not n >= 30 or abs(r) * math.sqrt(n) < 6:
-            continue
-        told += 1
+    """Measures that move together: those that are nearly one in one finding, then the strongest pairs of others."""
+    pairs = [row for row in exhibit.rows if _is_telling(row)]
+    bundles = _bundles(pairs)
+    told: set[frozenset[str]] = set()
+    for bundle in bundles:
+        inside = [row for row in pairs if {str(row["column_a"]), str(row["column_b"])} <= bundle]
+        if len(bundle) > 2 and len(told) < _PAIRS_TOLD:
+            told.add(frozenset(bundle))
+            yield _bundle(exhibit, sorted(bundle), inside)
+    home = {name: min(bundle) for bundle in bundles if len(bundle) > 2 for name in bundle}
+    for row in pairs:
         a, b = str(row["column_a"]), str(row["column_b"])
-        at = f"{where('column_a', a)} AND {where('column_b', b)}"
-        draft = Draft(exhibit, effect=min(0.1 + 0.5 * abs(r), 0.6), sample=n)
-        table = table_name(exhibit.table)
-        size = draft.cell("pearson_r", at, decimals=2)
-        together = "rise together" if r > 0 else "move in opposite directions"
-        details = [f"over {draft.cell('n_rows', at, unit='count')} rows that have both"]
-        if abs(r) > 0.95:
-            details.append("this close, one is likely computed from the other or measures the same thing")
-        details.append("Pearson correlation, linear and without regard to a common cause")
-        yield draft.insight(
-            name=f"{said(a).capitalize()} and {said(b)} {together} in {table} (correlation {size})",
-            takeaway=f"In {table}, {said(a)} and {said(b)} {together}: their Pearson correlation is {size}.",
-            details=details,
-            affected=n,
-            segment=f"{table}",
-            metrics={"pearson_r": r},
-        )
+        ends = frozenset((home.get(a, a), home.get(b, b)))
+        if len(ends) < 2 or ends in told or len(told) >= _PAIRS_TOLD:
+            continue
+        told.add(ends)
+        yield _pair(exhibit, row, a, b)
+
+
+def _is_telling(row: dict[str, Any]) -> bool:
+    r, n = number(row, "pearson_r"), number(row, "n_rows")
+    return abs(r) >= 0.3 and n >= 30 and abs(r) * math.sqrt(n) >= 6
+
+
+def _bundles(pairs: Sequence[dict[str, Any]]) -> list[set[str]]:
+    """Groups of measures in which each is tied to each by a very strong correlation, the strongest first."""
+    tied = {
+        frozenset((str(row["column_a"]), str(row["column_b"])))
+        for row in pairs
+        if abs(number(row, "pearson_r")) >= _NEARLY_ONE
+    }
+    bundles: list[set[str]] = []
+    for row in pairs:
+        for name in (str(row["column_a"]), str(row["column_b"])):
+            if any(name in bundle for bundle in bundles):
+                continue
+            home = next((b for b in bundles if all(frozenset((name, other)) in tied for other in b)), None)
+            if home is None:
+                bundles.append({name})
+            else:
+                home.add(name)
+    return bundles
+
+
+def _bundle(exhibit: Exhibit, names: Sequence[str], inside: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    table, n = table_name(exhibit.table), max(number(row, "n_rows") for row in inside)
+    size = sorted(inside, key=lambda row: abs(number(row, "pearson_r")))
+    draft = Draft(exhibit, effect=min(0.1 + 0.35 * abs(number(size[-1], "pearson_r")), 0.44), sample=n)
+    low, high = (_size(draft, row) for row in (size[0], size[-1]))
+    listed = f"{', '.join(said(name) for name in names[:-1])} and {said(names[-1])}"
+    left = len(names) - _BUNDLE_TOLD
+    short = (
+        listed if left < 2 else f"{', '.join(said(name) for name in names[:_BUNDLE_TOLD])} and {left} more"
+    )
+    return draft.insight(
+        name=f"{sentence(short)} move as one in {table} (correlations from {low} to {high})",
+        takeaway=f"In {table}, {listed} say nearly the same: each pair of them has a Pearson correlation between {low} and {high}.",
+        details=[
+            f"{said(str(row['column_a']))} and {said(str(row['column_b']))}: {_size(draft, row)}"
+            for row in size[:-4:-1]
+        ]
+        + [
+            "this close, some are likely computed from the others or measure the same thing",
+            "whatever is found for one of them is found for all",
+        ],
+        affected=n,
+        segment=table,
+        metrics={"pearson_r": number(size[-1], "pearson_r")},
+    )
+
+
+def _pair(exhibit: Exhibit, row: dict[str, Any], a: str, b: str) -> dict[str, Any]:
+    r, n = number(row, "pearson_r"), number(row, "n_rows")
+    draft = Draft(exhibit, effect=min(0.1 + 0.35 * abs(r), 0.44), sample=n)
+    table, size = table_name(exhibit.table), _size(draft, row)
+    together = "rise together" if r > 0 else "move in opposite directions"
+    details = [f"over {draft.cell('n_rows', _at(row), unit='count')} rows that have both"]
+    if abs(r) > 0.95:
+        details.append("this close, one is likely computed from the other or measures the same thing")
+    details.append("Pearson correlation, linear and without regard to a common cause")
+    return draft.insight(
+        name=f"{sentence(said(a))} and {said(b)} {together} in {table} (correlation {size})",
+        takeaway=f"In {table}, {said(a)} and {said(b)} {together}: their Pearson correlation is {size}.",
+        details=details,
+        affected=n,
+        segment=table,
+        metrics={"pearson_r": r},
+    )
+
+
+def _at(row: dict[str, Any]) -> str:
+    return f"{where('column_a', row['column_a'])} AND {where('column_b', row['column_b'])}"
+
+
+def _size(draft: Draft, row: dict[str, Any]) -> str:
+    """A correlation with as many places as keep it from reading as exactly one."""
+    r = abs(number(row, "pearson_r"))
+    return draft.cell("pearson_r", _at(row), decimals=2 if r < 0.995 else 4 if r < 1 else 2)

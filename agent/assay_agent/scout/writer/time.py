@@ -6,8 +6,19 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
+from assay_agent.scout.writer.evidence import (
+    Draft,
+    Exhibit,
+    mean_of,
+    number,
+    said,
+    sentence,
+    table_name,
+    where,
+)
+from assay_agent.scout.writer.shape import beyond_chance
 
+_LEAST_ETA = 0.002
 _STEADY = 0.7
 """Rank correlation with time from which a movement is called steady."""
 
@@ -15,7 +26,7 @@ _STEADY = 0.7
 def trend(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     """Volume and means by period; a first or last period that is clearly cut is left out."""
     unit = exhibit.parts[1]
-    rows = _complete(exhibit.rows) if exhibit.whole else []
+    rows = _complete(exhibit.rows, unit) if exhibit.whole else []
     if len(rows) < 4:
         return
     measures = [name for name in rows[0] if name.startswith("mean_")]
@@ -25,10 +36,19 @@ def trend(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
             yield told
 
 
-def _complete(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _complete(rows: Sequence[dict[str, Any]], unit: str) -> list[dict[str, Any]]:
+    """Without periods at either end that hold too few rows to be whole; a decade at the end seldom is."""
     counts = sorted(number(row, "n_rows") for row in rows)
     usual = counts[len(counts) // 2]
     kept = list(rows)
+    if unit == "decade":
+        ends = [(0, 1), (-1, -2)] if len(kept) > 5 else []
+        cut = [
+            end
+            for end, next_to in ends
+            if number(kept[end], "n_rows") < 0.8 * number(kept[next_to], "n_rows")
+        ]
+        kept = kept[1 if 0 in cut else 0 : -1 if -1 in cut else None]
     while len(kept) > 3 and number(kept[0], "n_rows") < usual * 0.5:
         kept.pop(0)
     while len(kept) > 3 and number(kept[-1], "n_rows") < usual * 0.5:
@@ -48,14 +68,14 @@ def _movement(
     top, bottom = max(points, key=lambda item: item[1]), min(points, key=lambda item: item[1])
     scale = abs(mean) or 1.0
     spread = (top[1] - bottom[1]) / scale
-    if spread < 0.05:
+    volume = column == "n_rows"
+    if spread < 0.05 or not (_scatters(values) if volume else _differs(points, column)):
         return None
     steady = _rank_correlation(values)
-    volume = column == "n_rows"
     effect = min(0.15 + 0.35 * min(spread, 1.5), 0.7) * (1.0 if volume or abs(steady) >= _STEADY else 0.95)
     draft = Draft(exhibit, effect=effect, sample=sum(number(row, "n_rows") for row in rows))
     table = table_name(exhibit.table)
-    what = f"number of {table} rows" if volume else f"mean {said(column.removeprefix('mean_'))}"
+    what = f"number of {table} rows" if volume else mean_of(column.removeprefix("mean_"))
     style: dict[str, Any] = {"unit": "count"} if volume else {}
     high_at, low_at = where("period", top[0]["period"]), where("period", bottom[0]["period"])
     high, low = draft.cell(column, high_at, **style), draft.cell(column, low_at, **style)
@@ -73,17 +93,41 @@ def _movement(
     ]
     if not volume:
         details.append("the number of rows behind each value is in the evidence")
+    ends = (str(top[0]["period"]), str(bottom[0]["period"]))
     broke = _break(points)
     if broke is not None:
         details.append(f"the largest lasting shift starts in {draft.label('period', broke)}")
     return draft.insight(
-        name=f"{what[0].upper()}{what[1:]} per {unit} moves between {low} ({low_label}) and {high} ({high_label})",
+        name=f"{sentence(what)}{'' if volume else f' in {table}'} per {unit} moves between {low} ({low_label}) and {high} ({high_label})",
         takeaway=f"The {what} per {unit} is highest in {high_label} with {high} and lowest in {low_label} with {low}.",
         details=details,
         affected=number(top[0], "n_rows"),
         segment=f"{table} over time",
         metrics={"relative_spread": round(spread, 4), "rank_correlation_with_time": round(steady, 3)},
+        echoes=[
+            ("trend", column if volume else exhibit.table, unit, *ends),
+            ("trend", column, unit, *ends),
+        ],
     )
+
+
+def _scatters(counts: Sequence[float]) -> bool:
+    """Whether counts differ more than counts of independent events do: variance against mean, as a chi-square ratio."""
+    mean = sum(counts) / len(counts)
+    return mean > 0 and sum((count - mean) ** 2 for count in counts) / mean / (len(counts) - 1) > 4
+
+
+def _differs(points: Sequence[tuple[dict[str, Any], float]], column: str) -> bool:
+    """Whether the means of the periods differ beyond chance and by more than a trifle of the variance."""
+    squares = f"squares_{column.removeprefix('mean_')}"
+    sizes = [number(row, "n_rows") for row, _ in points]
+    n = sum(sizes)
+    mean = sum(size * value for size, (_, value) in zip(sizes, points, strict=True)) / n
+    between = sum(size * (value - mean) ** 2 for size, (_, value) in zip(sizes, points, strict=True))
+    total = sum(size * number(row, squares) for size, (row, _) in zip(sizes, points, strict=True))
+    if not total > 0:
+        return False
+    return beyond_chance(min(between / total, 1 - 1e-12), len(points), n) and between / total >= _LEAST_ETA
 
 
 def _direction(steady: float, unit: str) -> str:
@@ -131,16 +175,16 @@ def season(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         return
     top, bottom = rows[0], rows[-1]
     eta = number(top, "eta_squared")
-    if not eta >= 0.002:
+    if not eta >= _LEAST_ETA or not beyond_chance(eta, number(top, "n_groups"), number(top, "n_all")):
         return
-    draft = Draft(exhibit, effect=min(0.15 + 2.2 * math.sqrt(eta) * 0.5, 0.8), sample=number(top, "n_all"))
+    draft = Draft(exhibit, effect=min(0.15 + 1.1 * math.sqrt(eta), 0.7), sample=number(top, "n_all"))
     a, b = where(part, top[part]), where(part, bottom[part])
     high_label, low_label = draft.label(part, top[part]), draft.label(part, bottom[part])
     high, low = draft.cell(column, a), draft.cell(column, b)
     table = table_name(exhibit.table)
     yield draft.insight(
-        name=f"Mean {said(measure)} by {said(part)} is highest at {high_label} ({high}) and lowest at {low_label} ({low})",
-        takeaway=f"In {table}, the {said(part)} with the highest mean {said(measure)} is {high_label} with {high}; the lowest is {low_label} with {low}.",
+        name=f"{sentence(mean_of(measure))} by {said(part)} in {table} is highest at {high_label} ({high}) and lowest at {low_label} ({low})",
+        takeaway=f"In {table}, the {said(part)} with the highest {mean_of(measure)} is {high_label} with {high}; the lowest is {low_label} with {low}.",
         details=[
             f"a difference of {draft.difference(column, a, b)} against an overall mean of {draft.cell('overall_mean', a)}",
             f"{high_label}: {draft.cell('n_rows', a, unit='count')} rows; {low_label}: {draft.cell('n_rows', b, unit='count')} rows; groups below {draft.cell('min_rows', a, unit='count')} rows are left out",
@@ -149,4 +193,5 @@ def season(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         affected=number(top, "n_rows"),
         segment=f"{said(part)} {high_label}",
         metrics={"eta_squared": eta},
+        echoes=[("season", exhibit.table, part, str(top[part])), ("season", part, measure, str(top[part]))],
     )
