@@ -31,6 +31,8 @@ class Chart:
     value_name: str
     step: int
     left_out: int = 0
+    percent: bool = False
+    """Whether the values are shares that the finding prints as percentages."""
 
 
 def chart_of(insight: Insight, steps: Mapping[int, ExplorationStep]) -> Chart | None:
@@ -79,6 +81,8 @@ def _chart(step: ExplorationStep, figures: Sequence[Figure]) -> Chart | None:
         value_name=value,
         step=step.step,
         left_out=max(step.row_count - len(kept), 0),
+        percent=all(-1 <= number <= 1 for _, number in kept)
+        and any(figure.column == value and figure.unit == "percent" for figure in figures),
     )
 
 

@@ -33,6 +33,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if size >= 1000 else f"{value:,.1f}" if size >= 10 else f"{value:.3g}"
 
 
+def _reading(chart: Chart, value: float) -> str:
+    return f"{value:.1%}" if chart.percent else number(value)
+
+
 def _svg(height: float, about: str, body: Sequence[Markup]) -> Markup:
     head = Markup('<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{about}">')
     return head.format(w=_WIDTH, h=round(height), about=about) + Markup("").join(body) + Markup("</svg>")
@@ -70,7 +74,7 @@ def _bars(chart: Chart) -> Markup:
                 w=width,
                 h=_BAR,
                 full=label,
-                value=number(value),
+                value=_reading(chart, value),
                 vx=max(at, zero) + 6,
             )
         )

@@ -32,7 +32,7 @@ _SHOWN = 20
 GROUPS_SHOWN = 100
 """More than a dimension has values: the last row is the lowest group, not merely the last one shown."""
 _CORRELATED = 8
-_SEPARATED, _MANY_MEASURES = 24, 4
+_SEPARATED, _MANY_MEASURES = 40, 4
 """Measures compared in one statement, and from how many on it is worth it."""
 DETERMINED_ETA = 0.9
 """Share of variance from which a grouping rather defines a measure, or a group holds placeholders, than goes with it."""
@@ -310,7 +310,7 @@ def _gaps(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterator[Questi
                 priority=5 + rank * 0.5,
                 purpose=f"Missing {humanised(name)} by {humanised(dimension)} in {table.ref}",
                 sql=(
-                    f"SELECT {shown} AS {group}, s.n_rows, s.n_missing, s.n_missing * 1.0 / s.n_rows AS share_missing "
+                    f"SELECT {shown} AS {group}, s.n_rows, s.n_missing, s.n_missing * 1.0 / s.n_rows AS share_missing, {least} AS min_rows "
                     f"FROM (SELECT {group}, count(*) AS n_rows, count(*) - count({gap}) AS n_missing FROM {sql.ref(table.ref)} WHERE {group} IS NOT NULL "
                     f"GROUP BY {group} HAVING count(*) >= {least}) AS s{join} ORDER BY share_missing DESC, 1 LIMIT {GROUPS_SHOWN}"
                 ),

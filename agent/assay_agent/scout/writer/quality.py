@@ -98,6 +98,7 @@ def gap(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         details=[
             f"{worst}: {draft.cell('n_missing', a, unit='count')} of {draft.cell('n_rows', a, unit='count')} rows",
             f"{best}: {draft.cell('n_missing', b, unit='count')} of {draft.cell('n_rows', b, unit='count')} rows",
+            f"groups below {draft.cell('min_rows', a, unit='count')} rows are left out",
             "far beyond chance by a two-proportion z-test",
         ],
         affected=number(top, "n_missing"),

@@ -19,7 +19,7 @@ from assay_agent.scout.writer.evidence import (
 )
 
 _NEGLIGIBLE_ETA = 0.003
-_TELLING_ETA = 0.05
+_TELLING_ETA = 0.1
 _FEW_GROUPS = 10
 _FEW_VALUES, _VERY_FAR = 3, 12.0
 """Values far from the rest that are worth telling, or else their distance in quartile distances."""
@@ -127,10 +127,13 @@ def group(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     details = [
         f"{high_label}: {high} over {n_high} rows; the overall mean is {draft.cell('overall_mean', a)}"
     ]
+    of_large = ""
+    if number(top, "n_groups") > exhibit.row_count or exhibit.row_count >= GROUPS_SHOWN:
+        of_large = f"of those with {draft.cell('min_rows', a, unit='count')} rows or more, "
     if exhibit.row_count < GROUPS_SHOWN:
         low_label, low = draft.label(dimension, bottom[dimension]), draft.cell(column, b)
-        name = f"{sentence(mean_of(measure))} by {said(dimension)} in {table}: {high_label} is highest with {high}, {low_label} lowest with {low}"
-        takeaway = f"In {table}, {said(dimension)} {high_label} has the highest {mean_of(measure)} with {high}, {low_label} the lowest with {low}."
+        name = f"{sentence(mean_of(measure))} by {said(dimension)} in {table}: {of_large}{high_label} is highest with {high}, {low_label} lowest with {low}"
+        takeaway = f"In {table}, {of_large}{said(dimension)} {high_label} has the highest {mean_of(measure)} with {high}, {low_label} the lowest with {low}."
         details.append(
             f"{low_label}: {low} over {draft.cell('n_rows', b, unit='count')} rows, {draft.difference(column, a, b)} less"
         )
@@ -216,7 +219,9 @@ def outliers(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
 def separation(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     """Of many measures, those that differ most between the groups of a dimension."""
     _, dimension = exhibit.parts
-    rows = [row for row in exhibit.rows if 0 <= number(row, "eta_squared") <= DETERMINED_ETA]
+    known = [row for row in exhibit.rows if math.isfinite(number(row, "eta_squared"))]
+    rows = [row for row in known if number(row, "eta_squared") <= DETERMINED_ETA]
+    defined = [said(str(row["column_name"])) for row in known if row not in rows]
     if len(rows) < 3:
         return
     first = rows[0]
@@ -226,6 +231,7 @@ def separation(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     draft = Draft(exhibit, effect=min(0.2 + 0.7 * math.sqrt(eta), 0.72), sample=n)
     at, table = where("column_name", first["column_name"]), table_name(exhibit.table)
     name, part = said(str(first["column_name"])), draft.share("eta_squared", at)
+    aside = f", leaving out {' and '.join(defined[:3])}, which it all but determines" if defined else ""
     strong = [row for row in rows[1:5] if number(row, "eta_squared") >= _TELLING_ETA]
     next_ones = "; ".join(
         f"{said(str(row['column_name']))} {draft.share('eta_squared', where('column_name', row['column_name']))}"
@@ -241,8 +247,8 @@ def separation(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
         "what differs between groups goes with them; it need not be their cause",
     ]
     yield draft.insight(
-        name=f"Of the measures in {table}, {name} differs most by {said(dimension)}: {part} of its variance lies between the groups",
-        takeaway=f"{sentence(said(dimension))} accounts for {part} of the variance of {name}, more than of any other of {draft.rows('column_name')} measures in {table}.",
+        name=f"Of {draft.rows('column_name')} measures in {table}, {name} differs most by {said(dimension)}: {part} of its variance lies between the groups{aside}",
+        takeaway=f"{sentence(said(dimension))} accounts for {part} of the variance of {name}, more than of any other of {draft.rows('column_name')} measures in {table}{aside}.",
         details=details,
         affected=n,
         segment=f"{table} by {said(dimension)}",

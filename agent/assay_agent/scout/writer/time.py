@@ -29,9 +29,10 @@ def trend(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     rows = _complete(exhibit.rows, unit) if exhibit.whole else []
     if len(rows) < 4:
         return
+    left = [row for row in exhibit.rows if row not in rows]
     measures = [name for name in rows[0] if name.startswith("mean_")]
     for column in ["n_rows", *measures]:
-        told = _movement(exhibit, rows, column, unit)
+        told = _movement(exhibit, rows, column, unit, left)
         if told is not None:
             yield told
 
@@ -57,7 +58,11 @@ def _complete(rows: Sequence[dict[str, Any]], unit: str) -> list[dict[str, Any]]
 
 
 def _movement(
-    exhibit: Exhibit, rows: Sequence[dict[str, Any]], column: str, unit: str
+    exhibit: Exhibit,
+    rows: Sequence[dict[str, Any]],
+    column: str,
+    unit: str,
+    left: Sequence[dict[str, Any]],
 ) -> dict[str, Any] | None:
     points = [(row, number(row, column)) for row in rows]
     points = [(row, value) for row, value in points if math.isfinite(value)]
@@ -77,6 +82,7 @@ def _movement(
     table = table_name(exhibit.table)
     what = f"number of {table} rows" if volume else mean_of(column.removeprefix("mean_"))
     style: dict[str, Any] = {"unit": "count"} if volume else {}
+    whole = f"whole {unit}" if left else unit
     high_at, low_at = where("period", top[0]["period"]), where("period", bottom[0]["period"])
     high, low = draft.cell(column, high_at, **style), draft.cell(column, low_at, **style)
     high_label, low_label = (
@@ -93,13 +99,18 @@ def _movement(
     ]
     if not volume:
         details.append("the number of rows behind each value is in the evidence")
+    if left:
+        named = " and ".join(draft.label("period", row["period"]) for row in left[:4])
+        details.append(
+            f"left out as too few rows for a whole {unit}: {named}{' and others' if len(left) > 4 else ''}"
+        )
     ends = (str(top[0]["period"]), str(bottom[0]["period"]))
     broke = _break(points)
     if broke is not None:
         details.append(f"the largest lasting shift starts in {draft.label('period', broke)}")
     return draft.insight(
-        name=f"{sentence(what)}{'' if volume else f' in {table}'} per {unit} moves between {low} ({low_label}) and {high} ({high_label})",
-        takeaway=f"The {what} per {unit} is highest in {high_label} with {high} and lowest in {low_label} with {low}.",
+        name=f"{sentence(what)}{'' if volume else f' in {table}'} per {whole} moves between {low} ({low_label}) and {high} ({high_label})",
+        takeaway=f"The {what} per {whole} is highest in {high_label} with {high} and lowest in {low_label} with {low}.",
         details=details,
         affected=number(top[0], "n_rows"),
         segment=f"{table} over time",
@@ -182,9 +193,12 @@ def season(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     high_label, low_label = draft.label(part, top[part]), draft.label(part, bottom[part])
     high, low = draft.cell(column, a), draft.cell(column, b)
     table = table_name(exhibit.table)
+    of_large = ""
+    if number(top, "n_groups") > exhibit.row_count:
+        of_large = f", of those with {draft.cell('min_rows', a, unit='count')} rows or more"
     yield draft.insight(
-        name=f"{sentence(mean_of(measure))} by {said(part)} in {table} is highest at {high_label} ({high}) and lowest at {low_label} ({low})",
-        takeaway=f"In {table}, the {said(part)} with the highest {mean_of(measure)} is {high_label} with {high}; the lowest is {low_label} with {low}.",
+        name=f"{sentence(mean_of(measure))} by {said(part)} in {table} is highest at {high_label} ({high}) and lowest at {low_label} ({low}){of_large}",
+        takeaway=f"In {table}, the {said(part)} with the highest {mean_of(measure)} is {high_label} with {high}; the lowest is {low_label} with {low}{of_large}.",
         details=[
             f"a difference of {draft.difference(column, a, b)} against an overall mean of {draft.cell('overall_mean', a)}",
             f"{high_label}: {draft.cell('n_rows', a, unit='count')} rows; {low_label}: {draft.cell('n_rows', b, unit='count')} rows; groups below {draft.cell('min_rows', a, unit='count')} rows are left out",
