@@ -242,7 +242,7 @@ def test_movement_that_chance_explains_is_not_told() -> None:
 
 
 def test_cut_decade_at_the_end_is_no_fall() -> None:
-    counts = (500, 900, 1_000, 1_000, 1_000, 990, 400)
+    counts = (500, 700, 1_000, 1_000, 1_300, 1_290, 400)
     rows = [{"period": 1950 + 10 * i, "n_rows": n} for i, n in enumerate(counts)]
     found = told("trends", **{"trend__main.t__decade": rows})
     assert all("per whole decade" in item["name"] and "left out" in item["description"] for item in found)
