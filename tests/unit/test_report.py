@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 from assay_agent.report import render_report
 from assay_agent.report.chart import chart_of
-from assay_agent.report.svg import number
+from assay_agent.report.svg import draw, number
 from assay_core.model.discovery import Summary
 from assay_core.model.insight import Figure
 from tests.unit.report_findings import a_query, an_insight, findings
@@ -118,3 +118,11 @@ def test_column_that_names_groups_by_number_labels_the_bars() -> None:
     assert chart is not None
     assert (chart.label_name, chart.value_name) == ("kind", "mean_size")
     assert (chart.labels, chart.values) == (("3", "1", "2"), (9.5, 4.0, 2.5))
+
+
+def test_shares_are_drawn_as_percentages() -> None:
+    rows = [{"kind": kind, "share_missing": share} for kind, share in (("a", 0.557), ("b", 0.2), ("c", 0.0))]
+    figures = [Figure(id="f1", step=1, column="share_missing", row="\"kind\" = 'a'", unit="percent")]
+    chart = chart_of(an_insight(1, figures=figures), {1: a_query(1, rows)})
+    assert chart is not None
+    assert "55.7%" in draw(chart)

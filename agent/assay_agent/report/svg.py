@@ -97,7 +97,7 @@ def _line(chart: Chart) -> Markup:
     body = [
         Markup('<polygon class="area" points="{}"/><polyline class="line" points="{}"/>').format(area, path),
         Markup('<text class="value" x="4" y="22">{}</text><text class="value" x="4" y="{}">{}</text>').format(
-            number(high), floor, number(low)
+            _reading(chart, high), floor, _reading(chart, low)
         ),
     ]
     extremes = {chart.values.index(max(chart.values)), chart.values.index(min(chart.values))}
@@ -116,7 +116,7 @@ def _line(chart: Chart) -> Markup:
                     y=y,
                     r=5 if cited else 3,
                     l=chart.labels[index],
-                    v=number(chart.values[index]),
+                    v=_reading(chart, chart.values[index]),
                 )
             )
         if index in shown:
