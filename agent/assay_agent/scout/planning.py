@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay_agent.exploration.actions import Action, Finish, Lookup, Query
+from assay_agent.scout.association import rate_questions, repeated_keys
+from assay_agent.scout.keys import folded, parts_of
 from assay_agent.scout.questions import (
     Question,
     join_questions,
@@ -28,6 +30,7 @@ _LEAST_QUESTIONS = 4
 _MANY_TABLES = 8
 """Tables from which breadth goes before depth: a step for each of them, times what the budget allows."""
 _PROFILE_ROUNDS = 4
+_FIRST_FAMILIES = ("profile", "orphan")
 
 
 def next_action(situation: Situation) -> Action:
@@ -57,8 +60,9 @@ def chapters(situation: Situation) -> list[list[Listed]]:
 
 def _in_chapter(situation: Situation, refs: Sequence[str]) -> Action | None:
     """The next action for these tables, None when they are finished."""
-    never_seen = [ref for ref in refs if ref not in situation.looked_up]
-    if never_seen:
+    known = {*situation.looked_up, *(parts_of(key)[1] for key in situation.asked)}
+    never_seen = [ref for ref in refs if ref not in known]
+    if never_seen and situation.lookups_left > 0:
         return Lookup(
             refs=tuple(never_seen[:_LOOKUP_TABLES]), rationale="columns of the next tables, the largest first"
         )
@@ -77,13 +81,10 @@ def _in_chapter(situation: Situation, refs: Sequence[str]) -> Action | None:
 
 def _begun(situation: Situation, refs: Sequence[str]) -> bool:
     """Whether any of these tables has been questioned, profiles and joins aside."""
-    prefixes = tuple(
-        f"{family}:{ref}"
-        for ref in refs
-        for family in ("missing", "dup", "gap", "conc", "trend", "season", "sep", "group", "outlier", "corr")
-    )
+    wanted = set(refs)
     return any(
-        key == prefix or key.startswith(f"{prefix}:") for key in situation.asked for prefix in prefixes
+        family not in _FIRST_FAMILIES and table in wanted
+        for family, table, *_ in (parts_of(key) for key in situation.asked)
     )
 
 
@@ -93,12 +94,12 @@ def _first_look(situation: Situation, refs: Sequence[str]) -> Action | None:
     known = [situation.tables[ref] for ref in refs if ref in situation.tables]
     for table in known:
         for question in profile_questions(table, sql, turn=1):
-            if question.key not in situation.asked:
+            if _is_new(situation, question):
                 return _query(question)
     profiled = _profiled(situation, known)
     for table, roles in profiled:
         for question in join_questions(table, roles, profiled, sql):
-            if question.key not in situation.asked:
+            if _is_new(situation, question):
                 return _query(question)
     return None
 
@@ -123,6 +124,8 @@ def _in_table(situation: Situation, ref: str, *, room: int) -> Action | None:
         return None
     table = situation.tables.get(ref)
     if table is None:
+        if situation.lookups_left < 1:
+            return None
         return Lookup(refs=(ref,), rationale="these columns are no longer in view")
     sql = Sql(situation.dialect)
     read = read_profiles(table, situation.results)
@@ -132,14 +135,22 @@ def _in_table(situation: Situation, ref: str, *, room: int) -> Action | None:
             return again
     if read is None:
         return None
-    questions = table_questions(
-        table,
-        _roles(situation, table, read),
-        sql,
-        results=situation.results,
-        names=namings(table, _profiled(situation, list(situation.tables.values()))),
+    roles = _roles(situation, table, read)
+    names = namings(table, _profiled(situation, list(situation.tables.values())))
+    found = table_questions(table, roles, sql, results=situation.results, names=names)
+    if found:
+        found += [*repeated_keys(table, roles, sql), *rate_questions(table, roles, sql)]
+    questions = sorted(found, key=lambda question: (question.priority, question.key))
+    return next((_query(question) for question in questions if _is_new(situation, question)), None)
+
+
+def _is_new(situation: Situation, question: Question) -> bool:
+    """Whether neither the question nor its statement was put before, as far as the conversation tells."""
+    return (
+        question.key not in situation.asked
+        and question.sql not in situation.statements
+        and folded(question.told) not in situation.cut_purposes
     )
-    return next((_query(question) for question in questions if question.key not in situation.asked), None)
 
 
 def _covers(table: Table, profiles: Mapping[str, object]) -> bool:
@@ -149,15 +160,16 @@ def _covers(table: Table, profiles: Mapping[str, object]) -> bool:
 
 def _profile_again(situation: Situation, table: Table, sql: Sql) -> Action | None:
     """Ask for a profile that is out of view, as a new statement with its turn in the key."""
+    # What failed once fails again, and what is in view needs no second look.
+    hopeless = {parts_of(key)[1:3] for key in situation.failed if parts_of(key)[0] == "profile"}
     for turn in range(1, _PROFILE_ROUNDS + 1):
-        asked = [question.key in situation.asked for question in profile_questions(table, sql, turn=turn)]
-        if all(asked):
-            continue
-        return next(
-            _query(question)
+        left = [
+            question
             for question in profile_questions(table, sql, turn=turn)
-            if question.key not in situation.asked
-        )
+            if parts_of(question.key)[1:3] not in hopeless and _is_new(situation, question)
+        ]
+        if left:
+            return _query(left[0])
     return None
 
 
@@ -174,7 +186,8 @@ def _room(situation: Situation, position: int, tables: int) -> int:
 
 def _count(asked: set[str], ref: str) -> int:
     return sum(
-        1 for key in asked if key.split(":", 2)[1] == ref and not key.startswith(("profile:", "orphan:"))
+        family not in _FIRST_FAMILIES and table == ref
+        for family, table, *_ in (parts_of(key) for key in asked)
     )
 
 

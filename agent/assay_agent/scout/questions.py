@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay_agent.evidence.filters import as_number
+from assay_agent.scout.keys import key_of, told
 from assay_agent.scout.roles import (
     Profile,
     Roles,
@@ -66,7 +67,7 @@ class Question:
     @property
     def told(self) -> str:
         """The purpose with its key, as it goes into `query_purpose`."""
-        return f"{self.purpose} [{self.key}]"
+        return told(self.purpose, self.key)
 
 
 def minimum_rows(rows: int) -> int:
@@ -95,7 +96,7 @@ def profile_questions(table: Table, sql: Sql, *, turn: int) -> list[Question]:
                 parts += [f"min({name}) AS c{position}_min", f"max({name}) AS c{position}_max"]
         questions.append(
             Question(
-                key=f"profile:{table.ref}:{start}" + (f":{turn}" if turn > 1 else ""),
+                key=key_of("profile", table.ref, str(start), *([str(turn)] if turn > 1 else [])),
                 priority=0,
                 purpose=f"Profile of {table.ref}, columns {start + 1} to {start + len(chunk)}",
                 sql=f"SELECT {', '.join(parts)} FROM {sql.ref(table.ref)}",
@@ -112,7 +113,7 @@ def read_profiles(
     rows: int | None = None
     profiles: dict[str, Profile] = {}
     for start in range(0, len(columns), _PROFILE_COLUMNS):
-        key = f"profile:{table.ref}:{start}"
+        key = key_of("profile", table.ref, str(start))
         answer = next(
             (rows for name, rows in reversed(results.items()) if name == key or name.startswith(f"{key}:")),
             None,
@@ -177,7 +178,7 @@ def _missing(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
         for name in columns
     )
     yield Question(
-        key=f"missing:{table.ref}",
+        key=key_of("missing", table.ref),
         priority=1,
         purpose=f"Share of missing values by column in {table.ref}",
         sql=f"SELECT column_name, n_rows, n_missing, n_missing * 1.0 / n_rows AS share_missing FROM ({scans}) AS s ORDER BY share_missing DESC, column_name",
@@ -195,7 +196,7 @@ def _duplicates(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
         return
     ref = sql.ref(table.ref)
     yield Question(
-        key=f"dup:{table.ref}",
+        key=key_of("dup", table.ref),
         priority=6,
         purpose=f"Duplicate rows in {table.ref}",
         sql=(
@@ -208,16 +209,21 @@ def _duplicates(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
 def join_questions(
     table: Table, roles: Roles, others: Sequence[tuple[Table, Roles]], sql: Sql
 ) -> Iterator[Question]:
-    """Keys that find no partner: a column named as another table's unique column, or as the table itself."""
+    """Keys that find no partner: a column named as another table's unique column, or as the table itself.
+
+    `order_id` belongs to `orders`, even where it happens to be unique in `payments`.
+    """
+    refs = [table.ref, *(other.ref for other, _ in others)]
     for other, theirs in others:
         if other.ref == table.ref or theirs.rows > roles.rows:
             continue
         for mine, key in _pointers(table, other, theirs):
-            if roles.distinct(mine) >= roles.rows:
+            owner = named_table(mine, refs)
+            if roles.distinct(mine) >= roles.rows or owner not in (None, other.ref):
                 continue
             f, r = f"f.{sql.name(mine)}", f"r.{sql.name(key)}"
             yield Question(
-                key=f"orphan:{table.ref}:{mine}:{other.ref}",
+                key=key_of("orphan", table.ref, mine, other.ref),
                 priority=2,
                 purpose=f"Rows of {table.ref} without a match in {other.ref} by {mine}",
                 sql=(
@@ -306,7 +312,7 @@ def _gaps(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterator[Questi
             group, gap = sql.name(dimension), sql.name(name)
             shown, join = _named(sql, names, dimension, table="s", column=dimension)
             yield Question(
-                key=f"gap:{table.ref}:{name}:{dimension}",
+                key=key_of("gap", table.ref, name, dimension),
                 priority=5 + rank * 0.5,
                 purpose=f"Missing {humanised(name)} by {humanised(dimension)} in {table.ref}",
                 sql=(
@@ -346,7 +352,7 @@ def _groups(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterator[Ques
     for m_rank, measure in enumerate(roles.measures[:4]):
         for d_rank, dimension in enumerate(roles.dimensions[:5]):
             yield Question(
-                key=f"group:{table.ref}:{dimension}:{measure}",
+                key=key_of("group", table.ref, dimension, measure),
                 priority=3 + m_rank * 1.2 + d_rank * 0.8,
                 purpose=f"Difference in {humanised(measure)} between groups of {humanised(dimension)} in {table.ref}",
                 sql=_grouped(
@@ -376,7 +382,7 @@ def _seasons(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     for p_rank, (label, expression) in enumerate(parts[:3]):
         for m_rank, measure in enumerate(roles.measures[:2]):
             yield Question(
-                key=f"season:{table.ref}:{label}:{measure}",
+                key=key_of("season", table.ref, label, measure),
                 priority=3.4 + p_rank * 0.9 + m_rank * 1.3,
                 purpose=f"{humanised(measure)} by {humanised(label)} (season) in {table.ref}",
                 sql=_grouped(table, group=expression, label=label, measure=measure, roles=roles, sql=sql),
@@ -389,9 +395,10 @@ def _one_year(roles: Roles) -> bool:
 
 
 def _has_hours(profile: Profile | None) -> bool:
-    return profile is not None and not (
-        str(profile.low).endswith("00:00:00") and (profile.distinct or 0) <= 1
-    )
+    """Whether a time column tells hours: dates, and days written as midnights, do not."""
+    if profile is None or ":" not in str(profile.low):
+        return False
+    return not all(str(value).endswith("00:00:00") for value in (profile.low, profile.high))
 
 
 def _trends(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
@@ -399,17 +406,31 @@ def _trends(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     measures = roles.measures[:3]
     if period is None or roles.rows < _LEAST_OVER_TIME:
         return
+    seen = _seen(table, roles, unit, sql)
     means = "".join(
         f", avg({m}) AS {sql.name(f'mean_{name}')}, avg(({m} - centre_{k}) * ({m} - centre_{k})) AS {sql.name(f'squares_{name}')}"
         for k, (name, m) in enumerate((name, sql.number(name)) for name in measures)
     )
     centres = f" CROSS JOIN {sql.centres(table.ref, measures)}" if measures else ""
     yield Question(
-        key=f"trend:{table.ref}:{unit}",
+        key=key_of("trend", table.ref, unit),
         priority=2.5,
         purpose=f"Rows and means per {unit} over time in {table.ref}",
-        sql=f"SELECT {period} AS period, count(*) AS n_rows{means} FROM {sql.ref(table.ref)}{centres} WHERE {period} IS NOT NULL GROUP BY {period} ORDER BY {period} LIMIT 400",
+        sql=f"SELECT {period} AS period, count(*) AS n_rows{seen}{means} FROM {sql.ref(table.ref)}{centres} WHERE {period} IS NOT NULL GROUP BY {period} ORDER BY {period} LIMIT 400",
     )
+
+
+def _seen(table: Table, roles: Roles, unit: str, sql: Sql) -> str:
+    """The first and last day with rows in a period, by which a period that is cut is known; empty where days are not told."""
+    if roles.year and roles.month:
+        day = next((name for name in roles.profiles if name.lower() in ("day", "day_of_month", "dom")), None)
+        if unit != "month" or day is None:
+            return ""
+        return f", min({sql.name(day)}) AS first_seen, max({sql.name(day)}) AS last_seen"
+    time = table.column(roles.times[0]) if roles.times else None
+    if time is None or unit in ("day", "decade"):
+        return ""
+    return f", min({sql.day(time)}) AS first_seen, max({sql.day(time)}) AS last_seen"
 
 
 def _period(table: Table, roles: Roles, sql: Sql) -> tuple[str | None, str]:
@@ -463,7 +484,7 @@ def _concentration(table: Table, roles: Roles, sql: Sql, names: Names) -> Iterat
         if roles.distinct(name) >= roles.rows * 0.9:
             continue
         yield Question(
-            key=f"conc:{table.ref}:{name}",
+            key=key_of("conc", table.ref, name),
             priority=4 + rank * 0.9,
             purpose=f"Concentration: share of rows by {humanised(name)} in {table.ref}",
             sql=(
@@ -481,7 +502,7 @@ def _outliers(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
             return
         column = sql.name(name)
         yield Question(
-            key=f"outlier:{table.ref}:{name}",
+            key=key_of("outlier", table.ref, name),
             priority=4.2 + rank * 1.1,
             purpose=f"Outliers and extremes of {humanised(name)} in {table.ref}",
             sql=(
@@ -500,7 +521,7 @@ def _correlations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     if statement is None:
         return
     yield Question(
-        key=f"corr:{table.ref}",
+        key=key_of("corr", table.ref),
         priority=4.5,
         purpose=f"Correlation between measures of {table.ref}",
         sql=f"{statement} ORDER BY abs(pearson_r) DESC, column_a, column_b LIMIT {_SHOWN}",
@@ -525,7 +546,7 @@ def _separations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
             for k, name in enumerate(measures)
         )
         yield Question(
-            key=f"sep:{table.ref}:{dimension}",
+            key=key_of("sep", table.ref, dimension),
             priority=2.6 + rank,
             purpose=f"Which measures differ most between groups of {humanised(dimension)} in {table.ref}",
             sql=(
@@ -538,7 +559,7 @@ def _separations(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
 def _told_apart(table: Table, roles: Roles, results: Results) -> Roles:
     """The measures in the order in which the first dimension separates them, where that has been asked and is in view."""
     for dimension in roles.dimensions[:2]:
-        rows = results.get(f"sep:{table.ref}:{dimension}")
+        rows = results.get(key_of("sep", table.ref, dimension))
         if rows:
             first = [
                 str(row.get("column_name"))

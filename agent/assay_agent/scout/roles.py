@@ -42,8 +42,9 @@ _PLAIN_NAME = re.compile(
     r"name$|title$|city$|state$|province$|region$|country$|zip(_?code)?$|postal_?code$|comment|description|note|status$|(^|_)(type|kind|year|month|day|date|time)$",
     re.IGNORECASE,
 )
+_TIME_NAME = re.compile(r"(^|_)time$", re.IGNORECASE)
 _CLOCK_NAME = re.compile(
-    r"(^|_)time$|(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst|dir|direction|angle|heading|bearing)$",
+    r"(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst|dir|direction|angle|heading|bearing)$",
     re.IGNORECASE,
 )
 _SEASON_NAME = re.compile(r"(^|_)(quarter|month|mon|dow|weekday|hour|hr)$", re.IGNORECASE)
@@ -175,9 +176,10 @@ def roles_of(
         elif (
             2 <= distinct <= _MAX_GROUPS
             and distinct * 4 <= rows
-            and not _is_fraction(column)
+            and not is_fraction(column)
             and _is_filled(profile, rows)
             and not _CLOCK_NAME.search(name)
+            and not _TIME_NAME.search(name)
             and not _CONTACT_NAME.search(name)
         ):
             dimensions.append((0 if distinct <= 25 else 1, name))
@@ -209,6 +211,8 @@ def _is_measure(column: Column, profile: Profile, rows: int) -> bool:
     if _ID_NAME.search(column.name) or distinct < 8 or not _is_filled(profile, rows):
         return False
     whole = bool(_WHOLE.search(column.type))
+    if whole and _TIME_NAME.search(column.name) and not _is_duration(profile):
+        return False
     # A whole number that is different in every row is a counter, not a quantity.
     return not (whole and rows > 50 and distinct >= rows * 0.98)
 
@@ -229,6 +233,12 @@ def _is_year(name: str, profile: Profile) -> bool:
     return bool(_YEAR_NAME.search(name)) and (not known or bool(low >= 1500 and high <= 2200))  # type: ignore[operator]  # known
 
 
+def _is_duration(profile: Profile) -> bool:
+    """Whether whole numbers called a time cannot be read from a clock as 1830 is: 695 has no 95th minute."""
+    low, high = as_number(profile.low), as_number(profile.high)
+    return low is not None and high is not None and (high > 2400 or low < 0 or high % 100 >= 60)
+
+
 def _is_filled(profile: Profile, rows: int) -> bool:
     return (profile.filled or 0) >= rows * _LEAST_FILLED
 
@@ -241,9 +251,10 @@ def _names_the_table(column: str, ref: str) -> bool:
     )
 
 
-def _is_fraction(column: Column) -> bool:
+def is_fraction(column: Column) -> bool:
     return is_numeric(column) and not _WHOLE.search(column.type)
 
 
 def humanised(name: str) -> str:
-    return " ".join(name.replace("_", " ").split())
+    """A name in prose, with nothing in it that reads as a reference to a figure."""
+    return " ".join(name.replace("_", " ").replace("{", "(").replace("}", ")").split())

@@ -15,6 +15,7 @@ from typing import Any
 from assay_agent.exploration.conversation import FOLDED_HEADING
 from assay_agent.llm.objects import decode
 from assay_agent.ports import Message
+from assay_agent.scout.keys import keys_in
 
 _CATALOG = re.compile(r"^(?P<ref>.+?) \| (?P<columns>\d+)c \| (?P<rows>\S+) rows \| .*$", re.MULTILINE)
 _TABLE = re.compile(r"^### (?P<ref>.+) — (?P<rows>\d+|unknown) rows, (?P<columns>\d+) columns$")
@@ -22,9 +23,12 @@ _COLUMN = re.compile(
     r'^(?P<name>"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*) (?P<type>.+) (?P<null>NOT NULL|NULL) \[(?P<category>primary_key|time|metric|dimension)\]$'
 )
 _SAMPLE = re.compile(r"^Sample: (\{.*\})$")
-_KEY = re.compile(r"\[([a-z]+:[^\[\]]*)\]")
 _ROW_COUNT = re.compile(r"^Step \d+: ok, (\d+) rows")
 _BUDGET = re.compile(r"You have (\d+) steps")
+_LOOKUPS = re.compile(r"look tables up (\d+) times")
+_FOLDED_QUERY = re.compile(
+    r"step \d+ query: (?P<purpose>.*?)(?P<cut>… \(truncated, \d+ characters\))? → (?P<came>.*)$"
+)
 _DIALECT = re.compile(r"^SQL dialect: (\w+)", re.MULTILINE)
 _SCALES = {"K": 1e3, "M": 1e6, "B": 1e9}
 
@@ -68,7 +72,13 @@ class Situation:
     listed: list[Listed] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
     looked_up: list[str] = field(default_factory=list)
+    lookups_left: int = 1_000
     asked: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
+    statements: set[str] = field(default_factory=set)
+    """SQL of the turns in view."""
+    cut_purposes: set[str] = field(default_factory=set)
+    """Purposes of folded turns that were too long to keep their key."""
     results: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @property
@@ -86,7 +96,9 @@ def read_situation(messages: Sequence[Message]) -> Situation:
     ]
     dialect, budget = _DIALECT.search(opening), _BUDGET.search(opening)
     situation.dialect = dialect.group(1) if dialect else situation.dialect
+    lookups = _LOOKUPS.search(opening)
     situation.max_steps = int(budget.group(1)) if budget else situation.max_steps
+    situation.lookups_left = int(lookups.group(1)) if lookups else situation.lookups_left
     _read_folded(situation, opening)
     pending: dict[str, Any] = {}
     for message in messages:
@@ -94,8 +106,9 @@ def read_situation(messages: Sequence[Message]) -> Situation:
             turn = decode(message.content)
             pending = turn if isinstance(turn, dict) else {}
             situation.steps += 1
-            situation.asked |= set(_KEY.findall(str(pending.get("query_purpose", ""))))
-            situation.looked_up += [ref for ref in pending.get("lookup_schema", []) if isinstance(ref, str)]
+            situation.asked |= set(keys_in(str(pending.get("query_purpose", ""))))
+            situation.statements.add(str(pending.get("query", "")))
+            _note_lookup(situation, pending)
         elif message.role == "user" and pending:
             _read_answer(situation, pending, message.content)
             pending = {}
@@ -109,14 +122,30 @@ def _rows(text: str) -> float:
     return float(text.rstrip("KMB")) * scale
 
 
+def _note_lookup(situation: Situation, turn: dict[str, Any]) -> None:
+    refs = turn.get("lookup_schema")
+    if isinstance(refs, list):
+        situation.looked_up += [ref for ref in refs if isinstance(ref, str)]
+        situation.lookups_left -= 1
+
+
 def _read_folded(situation: Situation, opening: str) -> None:
     _, _, folded = opening.partition(FOLDED_HEADING)
     for line in folded.strip().splitlines():
         situation.steps += 1
-        situation.asked |= set(_KEY.findall(line))
+        query = _FOLDED_QUERY.match(line)
+        if query:
+            keys = keys_in(query["purpose"])
+            situation.asked |= set(keys)
+            if query["came"].startswith("failed"):
+                situation.failed |= set(keys)
+            if query["cut"]:
+                situation.cut_purposes.add(query["purpose"])
+            continue
         lookup = re.match(r"step \d+ lookup_schema: (.*)$", line)
         if lookup:
             situation.looked_up += [ref.strip() for ref in lookup.group(1).split(",")]
+            situation.lookups_left -= 1
 
 
 def _read_answer(situation: Situation, turn: dict[str, Any], text: str) -> None:
@@ -124,14 +153,17 @@ def _read_answer(situation: Situation, turn: dict[str, Any], text: str) -> None:
         for table in read_tables(text):
             situation.tables[table.ref] = table
         return
-    keys = _KEY.findall(str(turn.get("query_purpose", "")))
-    if keys and _ROW_COUNT.match(text):
-        rows = [
+    keys = keys_in(str(turn.get("query_purpose", "")))
+    if not keys:
+        return
+    if _ROW_COUNT.match(text):
+        situation.results[keys[-1]] = [
             row
             for line in text.splitlines()
             if line.startswith("{") and isinstance(row := decode(line), dict)
         ]
-        situation.results[keys[-1]] = rows
+    else:
+        situation.failed.add(keys[-1])
 
 
 def read_tables(text: str) -> list[Table]:

@@ -12,6 +12,9 @@ _APPROXIMATE_FROM = 2_000_000
 """Rows from which distinct values are counted approximately where the dialect can."""
 
 
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
 @dataclass(frozen=True, slots=True)
 class Sql:
     """Expressions of one dialect."""
@@ -40,8 +43,17 @@ class Sql:
             if unit == "quarter":
                 month = f"CAST(substr({name}, 6, 2) AS INTEGER)"
                 return f"substr({name}, 1, 5) || substr('0' || ({month} - ({month} - 1) % 3), -2)"
+            if unit == "week" and self.dialect == "sqlite":
+                return f"date({name}, 'weekday 0', '-6 days')"
             return f"substr({name}, 1, {({'year': 4, 'month': 7}).get(unit, 10)})"
         return f"CAST(date_trunc('{unit}', {name}) AS DATE)"
+
+    def day(self, column: Column) -> str:
+        """The day of a time column, as a date or ISO text."""
+        name = self.name(column.name)
+        if self.dialect == "sqlite" or not any(word in column.type for word in ("DATE", "TIMESTAMP")):
+            return f"substr({name}, 1, 10)"
+        return f"CAST({name} AS DATE)"
 
     def year_quarter(self, year: str, month: str) -> str:
         """The first day of a quarter from two whole columns."""
@@ -62,13 +74,20 @@ class Sql:
         return f"{y} - MOD({y}, 10)" if self.dialect == "bigquery" else f"{y} - {y} % 10"
 
     def weekday(self, column: Column) -> str | None:
-        """1 for Monday to 7 for Sunday; None where the dialect has no plain way."""
-        if self.dialect == "sqlite" or not any(word in column.type for word in ("DATE", "TIMESTAMP")):
+        """Monday to Sunday in words; None where the dialect has no plain way."""
+        name = self.name(column.name)
+        if self.dialect == "sqlite":
+            days = " ".join(f"WHEN '{at % 7}' THEN '{day}'" for at, day in enumerate(_WEEKDAYS, start=1))
+            return f"CASE strftime('%w', {name}) {days} END"
+        if not any(word in column.type for word in ("DATE", "TIMESTAMP")):
             return None
-        return f"CAST(extract(isodow FROM {self.name(column.name)}) AS INTEGER)"
+        days = " ".join(f"WHEN {at} THEN '{day}'" for at, day in enumerate(_WEEKDAYS, start=1))
+        return f"CASE CAST(extract(isodow FROM {name}) AS INTEGER) {days} END"
 
     def hour(self, column: Column) -> str | None:
-        if self.dialect == "sqlite" or "TIMESTAMP" not in column.type:
+        if self.dialect == "sqlite":
+            return f"CAST(strftime('%H', {self.name(column.name)}) AS INTEGER)"
+        if "TIMESTAMP" not in column.type:
             return None
         return f"CAST(extract(hour FROM {self.name(column.name)}) AS INTEGER)"
 

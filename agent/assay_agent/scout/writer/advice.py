@@ -43,6 +43,8 @@ def _kind(insight: dict[str, Any]) -> str:
         ("share_missing_highest", "uneven gap"),
         ("share_missing", "gap"),
         ("share_duplicate", "duplicates"),
+        ("share_repeated", "repeated keys"),
+        ("cramers_v", "rates"),
         ("share_without_match", "orphans"),
         ("relative_spread", "trend"),
         ("share_of_largest", "concentration"),
@@ -75,6 +77,18 @@ _TEXTS: dict[str, tuple[str, str, list[str], str]] = {
         "Exact copies inflate counts and sums. If they are meant, a column that tells them apart is missing.",
         ["Trace one pair of copies back to its source", "Add a unique key, or take the copies out when loading"],
         "repeated rows",
+    ),
+    "repeated keys": (
+        "Make the key unique, or say what else tells the rows apart",
+        "A join by a key that repeats multiplies rows, and counts of the key and of the rows differ.",
+        ["Look at a few repeated values: corrections, double entries, or a second part of the key", "Keep one row per key, or name the columns that make the key complete"],
+        "repeated key values",
+    ),
+    "rates": (
+        "Look into the groups in which the outcome is most frequent",
+        "The shares differ by more than chance and the groups are large enough to act on; why they differ is not in these rows yet.",
+        ["Start with the group that has the highest share", "Check what else differs between these groups before blaming the grouping", "Try a change in one group and compare the share with a group left as it is"],
+        "share of the outcome",
     ),
     "orphans": (
         "Close the gap between the tables before joining them",

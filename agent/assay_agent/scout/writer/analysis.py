@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from assay_agent.scout.writer import quality, shape, time
+from assay_agent.scout.writer import quality, rates, shape, time
 from assay_agent.scout.writer.evidence import Exhibit, exhibit_of
 
 _WRITERS: dict[str, Callable[[Exhibit], Iterator[dict[str, Any]]]] = {
@@ -22,15 +22,19 @@ _WRITERS: dict[str, Callable[[Exhibit], Iterator[dict[str, Any]]]] = {
     "group": shape.group,
     "outlier": shape.outliers,
     "corr": shape.correlation,
+    "rate": rates.rate,
+    "dupkey": quality.repeated_keys,
 }
 _AREAS = {
-    "data_quality": ("missing", "gap", "dup", "orphan"),
+    "data_quality": ("missing", "gap", "dup", "dupkey", "orphan"),
     "trends": ("trend", "season"),
     "concentration": ("conc",),
     "anomalies": ("outlier",),
-    "relationships": ("sep", "group", "corr"),
+    "relationships": ("sep", "group", "rate", "corr"),
 }
 _OTHER_AREAS = ("trend", "season", "sep", "group", "conc", "outlier")
+_PARTS = {"missing": 1, "dup": 1, "corr": 1, "gap": 3, "orphan": 3, "season": 3, "group": 3, "rate": 3}
+"""Parts of a family's key, two where nothing is said; a purpose of another model may look like a key and is passed over."""
 _AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
 _MAX = re.compile(r"^At most (\d+) insights", re.MULTILINE)
 _LEAST_EFFECT = 0.12
@@ -49,7 +53,7 @@ def analysis_reply(prompt: str) -> str:
     found = [
         (exhibit, insight)
         for exhibit in exhibits
-        if exhibit.rows
+        if exhibit.rows and len(exhibit.parts) == _PARTS.get(exhibit.family, 2)
         for insight in _WRITERS[exhibit.family](exhibit)
     ]
     ranked = sorted(found, key=lambda item: (-item[1]["risk_score"], item[0].step))
@@ -69,7 +73,7 @@ def analysis_reply(prompt: str) -> str:
 
 def _subject(exhibit: Exhibit) -> tuple[str, ...]:
     """What a finding is about: two about the same grouping of a table are enough."""
-    if exhibit.family in ("group", "season", "gap"):
+    if exhibit.family in ("group", "rate", "season", "gap"):
         return (exhibit.family, exhibit.table, exhibit.parts[1])
     return (exhibit.family, *exhibit.parts)
 

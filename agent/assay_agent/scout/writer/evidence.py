@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from assay_agent.evidence.filters import as_number, as_text
+from assay_agent.scout.keys import keys_in, parts_of
 from assay_agent.scout.roles import humanised
-
-_KEY = re.compile(r"\[([a-z]+):([^\[\]]*)\]\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +39,14 @@ class Exhibit:
 
 def exhibit_of(entry: dict[str, Any]) -> Exhibit | None:
     """The exhibit of a digest whose purpose ends in a key of ours."""
-    match = _KEY.search(str(entry.get("purpose", "")))
-    if match is None:
+    keys = keys_in(str(entry.get("purpose", "")))
+    if not keys or len(key := parts_of(keys[-1])) < 2:
         return None
     rows = entry.get("rows") or [*entry.get("head", []), *entry.get("tail", [])]
     return Exhibit(
         step=int(entry["step"]),
-        family=match.group(1),
-        parts=tuple(match.group(2).split(":")),
+        family=key[0],
+        parts=key[1:],
         rows=tuple(row for row in rows if isinstance(row, dict)),
         row_count=int(entry.get("row_count", len(rows))),
     )
@@ -61,12 +60,17 @@ def number(row: dict[str, Any], column: str) -> float:
 
 def where(column: str, value: Any) -> str:
     """A row filter that keeps the row with this value."""
+    name = _quoted(column)
     if value is None:
-        return f'"{column}" IS NULL'
+        return f"{name} IS NULL"
     if isinstance(value, bool) or as_number(value) is None or isinstance(value, str):
         text = as_text(value).replace("'", "''")
-        return f"\"{column}\" = '{text}'"
-    return f'"{column}" = {json.dumps(value)}'
+        return f"{name} = '{text}'"
+    return f"{name} = {json.dumps(value)}"
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
 
 
 @dataclass(slots=True)
@@ -108,7 +112,7 @@ class Draft:
             kind="diff",
             column=column,
             row=row,
-            other=f'"{column}" where {other_row}',
+            other=f"{_quoted(column)} where {other_row}",
             unit="plain",
             value=None,
             decimals=decimals,
@@ -119,7 +123,7 @@ class Draft:
             kind="ratio",
             column=column,
             row=row,
-            other=f'"{column}" where {other_row}',
+            other=f"{_quoted(column)} where {other_row}",
             unit=unit,
             value=None,
             decimals=None,
@@ -205,3 +209,7 @@ def mean_of(measure: str) -> str:
 
 def table_name(ref: str) -> str:
     return humanised(ref.rsplit(".", 1)[-1])
+
+
+def with_article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

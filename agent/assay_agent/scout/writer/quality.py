@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay_agent.scout.roles import is_key_name, named_table
-from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, sentence, table_name, where
+from assay_agent.scout.roles import humanised, is_key_name, named_table
+from assay_agent.scout.writer.evidence import (
+    Draft,
+    Exhibit,
+    number,
+    said,
+    sentence,
+    table_name,
+    where,
+    with_article,
+)
 
 _SMALL_GAP = 0.001
 _TOLD_GAPS = 6
@@ -134,6 +143,30 @@ def duplicates(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     )
 
 
+def repeated_keys(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """Values of a nearly unique column that stand in more than one row."""
+    _, column = exhibit.parts
+    row = exhibit.rows[0]
+    count, share = number(row, "n_rows_repeated"), number(row, "share_repeated")
+    if not count > 0:
+        return
+    draft = Draft(exhibit, effect=min(0.3 + share * 2, 0.7), sample=number(row, "n_rows"))
+    table, key = table_name(exhibit.table), humanised(column)
+    keys, rows = draft.cell("n_keys_repeated", unit="count"), draft.cell("n_rows_repeated", unit="count")
+    yield draft.insight(
+        name=f"{keys} values of {key} stand in more than one row of {table}",
+        takeaway=f"{sentence(key)} looks like a key of {table}, but {keys} of its values occur more than once.",
+        details=[
+            f"{rows} of {draft.cell('n_rows', unit='count')} rows share their {key} with another row, {draft.share('share_repeated')} of them",
+            f"at most {draft.cell('most_rows', unit='count')} rows have the same one",
+            "a join by this column multiplies these rows",
+        ],
+        affected=count,
+        segment=f"rows of {table} whose {key} is not unique",
+        metrics={"share_repeated": share},
+    )
+
+
 def orphans(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     _, column, other = exhibit.parts
     row = exhibit.rows[0]
@@ -145,8 +178,8 @@ def orphans(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     table, partner = table_name(exhibit.table), table_name(other)
     part = draft.share("share_without_match")
     yield draft.insight(
-        name=f"{part} of the rows in {table} have a {said(column)} without a record in {partner}",
-        takeaway=f"{part} of the rows of {table} that name a {said(column)} find no record in {partner}.",
+        name=f"{part} of the rows in {table} have {with_article(said(column))} without a record in {partner}",
+        takeaway=f"{part} of the rows of {table} that name {with_article(said(column))} find no record in {partner}.",
         details=[
             f"{draft.cell('n_without_match', unit='count')} of {draft.cell('n_rows', unit='count')} rows",
             f"{draft.cell('n_keys_without_match', unit='count')} of {draft.cell('n_keys', unit='count')} different values of {said(column)} are unknown to {partner}",

@@ -16,6 +16,7 @@ from assay_agent.scout.writer.evidence import (
     table_name,
     where,
 )
+from assay_agent.scout.writer.periods import without_cut_ends
 from assay_agent.scout.writer.shape import beyond_chance
 
 _LEAST_ETA = 0.002
@@ -26,15 +27,21 @@ _STEADY = 0.7
 def trend(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     """Volume and means by period; a first or last period that is clearly cut is left out."""
     unit = exhibit.parts[1]
-    rows = _complete(exhibit.rows, unit) if exhibit.whole else []
+    rows, by_day = _whole(exhibit.rows, unit) if exhibit.whole else ([], False)
     if len(rows) < 4:
         return
     left = [row for row in exhibit.rows if row not in rows]
     measures = [name for name in rows[0] if name.startswith("mean_")]
     for column in ["n_rows", *measures]:
-        told = _movement(exhibit, rows, column, unit, left)
+        told = _movement(exhibit, rows, column, unit, left, by_day=by_day)
         if told is not None:
             yield told
+
+
+def _whole(rows: Sequence[dict[str, Any]], unit: str) -> tuple[list[dict[str, Any]], bool]:
+    """Without cut periods at either end, and whether the days they cover told so."""
+    whole = without_cut_ends(rows, unit)
+    return (_complete(rows, unit), False) if whole is None else (whole, True)
 
 
 def _complete(rows: Sequence[dict[str, Any]], unit: str) -> list[dict[str, Any]]:
@@ -63,6 +70,8 @@ def _movement(
     column: str,
     unit: str,
     left: Sequence[dict[str, Any]],
+    *,
+    by_day: bool,
 ) -> dict[str, Any] | None:
     points = [(row, number(row, column)) for row in rows]
     points = [(row, value) for row, value in points if math.isfinite(value)]
@@ -77,6 +86,7 @@ def _movement(
     if spread < 0.05 or not (_scatters(values) if volume else _differs(points, column)):
         return None
     steady = _rank_correlation(values)
+    called = f"complete {unit}" if by_day else unit
     effect = min(0.15 + 0.35 * min(spread, 1.5), 0.7) * (1.0 if volume or abs(steady) >= _STEADY else 0.95)
     draft = Draft(exhibit, effect=effect, sample=sum(number(row, "n_rows") for row in rows))
     table = table_name(exhibit.table)
@@ -94,7 +104,7 @@ def _movement(
     last_value = draft.cell(column, where("period", last), **style)
     details = [
         f"highest in {high_label}: {high}; lowest in {low_label}: {low}",
-        f"from {first_value} in the first complete {unit} ({draft.label('period', first)}) to {last_value} in the last ({draft.label('period', last)})",
+        f"from {first_value} in the first {called} ({draft.label('period', first)}) to {last_value} in the last ({draft.label('period', last)})",
         _direction(steady, unit),
     ]
     if not volume:
@@ -102,7 +112,7 @@ def _movement(
     if left:
         named = " and ".join(draft.label("period", row["period"]) for row in left[:4])
         details.append(
-            f"left out as too few rows for a whole {unit}: {named}{' and others' if len(left) > 4 else ''}"
+            f"left out as {'cut short' if by_day else f'too few rows for a whole {unit}'}: {named}{' and others' if len(left) > 4 else ''}"
         )
     ends = (str(top[0]["period"]), str(bottom[0]["period"]))
     broke = _break(points)
