@@ -17,7 +17,9 @@ from assay_agent.exploration.messages import lookup_message, result_message
 from assay_agent.policy import ExplorationPolicy
 from assay_agent.ports import Completion, CompletionRequest, Message
 from assay_agent.scout.model import Scout
-from assay_agent.scout.questions import minimum_rows, profile_questions, read_profiles, table_questions
+from assay_agent.scout.questions.profiles import profile_questions, read_profiles
+from assay_agent.scout.questions.question import minimum_rows
+from assay_agent.scout.questions.table import table_questions
 from assay_agent.scout.roles import Profile, roles_of
 from assay_agent.scout.server import make_server
 from assay_agent.scout.situation import read_situation, read_tables

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay_agent.scout.questions import table_questions
+from assay_agent.scout.questions.table import table_questions
 from assay_agent.scout.roles import Profile, roles_of
 from assay_agent.scout.situation import Column, Table
 from assay_agent.scout.sql_text import Sql

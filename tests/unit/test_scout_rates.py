@@ -11,9 +11,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay_agent.scout.association import rate_questions, repeated_keys
 from assay_agent.scout.keys import key_of, parts_of, told
-from assay_agent.scout.questions import Question, join_questions
+from assay_agent.scout.questions.joins import join_questions
+from assay_agent.scout.questions.quality import repeated_keys
+from assay_agent.scout.questions.question import Question
+from assay_agent.scout.questions.rates import rates
 from assay_agent.scout.roles import Profile, Roles, roles_of
 from assay_agent.scout.situation import Column, Table
 from assay_agent.scout.sql_text import Sql
@@ -89,7 +91,7 @@ def cramers_v(grouping: int) -> float:
 
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite"])
 def test_shares_and_effect_are_those_of_a_contingency_table(dialect: str) -> None:
-    answers = ask(list(rate_questions(TABLE, roles(), Sql(dialect))), dialect)
+    answers = ask(list(rates(TABLE, roles(), Sql(dialect))), dialect)
     assert {parts_of(key)[2:] for key in answers} == {("contract", "churn"), ("coin", "churn")}
     top, *_, last = answers[key_of("rate", "main.customers", "contract", "churn")]
     assert (top["contract"], top["outcome_value"], top["n_rows"], top["n_with"]) == ("month", "Yes", 800, 320)
@@ -100,7 +102,7 @@ def test_shares_and_effect_are_those_of_a_contingency_table(dialect: str) -> Non
 
 
 def test_only_a_grouping_that_goes_with_the_outcome_is_told() -> None:
-    answers = ask(list(rate_questions(TABLE, roles(), Sql("duckdb"))), "duckdb")
+    answers = ask(list(rates(TABLE, roles(), Sql("duckdb"))), "duckdb")
     [found] = insights("relationships", answers)
     assert found["metrics"]["share_highest"] == pytest.approx(0.4)
     assert found["affected_count"] == 320

@@ -10,7 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay_agent.scout.questions import join_questions, namings, table_questions
+from assay_agent.scout.questions.joins import join_questions, namings
+from assay_agent.scout.questions.table import table_questions
 from assay_agent.scout.roles import Profile, Roles, named_table, roles_of
 from assay_agent.scout.situation import Column, Table
 from assay_agent.scout.sql_text import Sql

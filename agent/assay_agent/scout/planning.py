@@ -10,16 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay_agent.exploration.actions import Action, Finish, Lookup, Query
-from assay_agent.scout.association import rate_questions, repeated_keys
 from assay_agent.scout.keys import folded, parts_of
-from assay_agent.scout.questions import (
-    Question,
-    join_questions,
-    namings,
-    profile_questions,
-    read_profiles,
-    table_questions,
-)
+from assay_agent.scout.questions.joins import join_questions, namings
+from assay_agent.scout.questions.profiles import profile_questions, read_profiles
+from assay_agent.scout.questions.question import Question
+from assay_agent.scout.questions.table import table_questions
 from assay_agent.scout.roles import Profile, Roles, roles_of
 from assay_agent.scout.situation import Listed, Situation, Table
 from assay_agent.scout.sql_text import Sql
@@ -137,10 +132,7 @@ def _in_table(situation: Situation, ref: str, *, room: int) -> Action | None:
         return None
     roles = _roles(situation, table, read)
     names = namings(table, _profiled(situation, list(situation.tables.values())))
-    found = table_questions(table, roles, sql, results=situation.results, names=names)
-    if found:
-        found += [*repeated_keys(table, roles, sql), *rate_questions(table, roles, sql)]
-    questions = sorted(found, key=lambda question: (question.priority, question.key))
+    questions = table_questions(table, roles, sql, results=situation.results, names=names)
     return next((_query(question) for question in questions if _is_new(situation, question)), None)
 
 

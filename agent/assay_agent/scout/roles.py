@@ -42,6 +42,7 @@ _PLAIN_NAME = re.compile(
     r"name$|title$|city$|state$|province$|region$|country$|zip(_?code)?$|postal_?code$|comment|description|note|status$|(^|_)(type|kind|year|month|day|date|time)$",
     re.IGNORECASE,
 )
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TIME_NAME = re.compile(r"(^|_)time$", re.IGNORECASE)
 _CLOCK_NAME = re.compile(
     r"(^|_)(lat|latitude|lon|lng|long|longitude|alt|altitude|tz|timezone|dst|dir|direction|angle|heading|bearing)$",
@@ -258,3 +259,8 @@ def is_fraction(column: Column) -> bool:
 def humanised(name: str) -> str:
     """A name in prose, with nothing in it that reads as a reference to a figure."""
     return " ".join(name.replace("_", " ").replace("{", "(").replace("}", ")").split())
+
+
+def plain_name(name: str) -> str:
+    """`OrderID`, `Order ID` and `order-id` as `order_id`, for looking at what a name says."""
+    return re.sub(r"[^0-9a-z]+", "_", _HUMP.sub("_", name).lower()).strip("_")

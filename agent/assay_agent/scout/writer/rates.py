@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from assay_agent.scout.questions import GROUPS_SHOWN
+from assay_agent.scout.questions.question import GROUPS_SHOWN
 from assay_agent.scout.writer.evidence import Draft, Exhibit, number, said, table_name, where
 
 _LEAST_V = 0.05

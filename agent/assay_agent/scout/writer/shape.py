@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from assay_agent.scout.questions import DETERMINED_ETA, GROUPS_SHOWN
+from assay_agent.scout.questions.question import GROUPS_SHOWN
+from assay_agent.scout.questions.shape import DETERMINED_ETA
 from assay_agent.scout.writer.evidence import (
     Draft,
     Exhibit,
