@@ -81,16 +81,15 @@ def _rows(rows: Sequence[Mapping[str, Any]], *, policy: ExplorationPolicy) -> tu
 
 def row_json(row: Mapping[str, Any], *, cell_chars: int) -> str:
     """A row as one line of JSON, long texts cut with their full length named."""
-    return json.dumps(
-        {name: _cap_cell(value, cell_chars) for name, value in row.items()},
-        ensure_ascii=False,
-        default=_json_default,
-        allow_nan=False,
-    )
+    return _ENCODER.encode({name: _cap_cell(value, cell_chars) for name, value in row.items()})
 
 
 def _json_default(value: Any) -> str:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=_json_default, allow_nan=False)
+"""Made once: `json.dumps` with these settings would make one for every row."""
 
 
 def _cap_cell(value: Any, chars: int) -> Any:
