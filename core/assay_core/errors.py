@@ -2,7 +2,8 @@
 
 AssayError
 ├── ConfigError            a human: the run fails at once, exit 10
-│   └── CheckpointUnusable   a human: nothing that could be replayed, exit 14
+│   ├── CheckpointUnusable   a human: nothing that could be replayed, exit 14
+│   └── ResumeRefused        a human: the run cannot be continued, and why
 ├── TransientError         time: bounded tries in the adapter, then exit 11
 ├── ModelOutputError       the model: a nudge, within the policy's limit
 ├── ModelRefusal           nobody: the same conversation is never sent again
@@ -33,6 +34,25 @@ class ConfigError(AssayError):
 
 class CheckpointUnusable(ConfigError):
     """A resume was asked for and nothing can be replayed."""
+
+
+class ResumeRefusal(StrEnum):
+    """Why a run cannot be resumed; the operator shows the same words as a condition's reason."""
+
+    NOT_FAILED = "NotFailed"
+    CANCELLED = "Cancelled"
+    NO_CHECKPOINT = "NoCheckpoint"
+    EXPIRED = "Expired"
+    ANOTHER_RUN_ACTIVE = "AnotherRunActive"
+    LOST_RACE = "LostRace"
+
+
+class ResumeRefused(ConfigError):
+    """A resume request that is not let through."""
+
+    def __init__(self, message: str, *, reason: ResumeRefusal) -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class TransientError(AssayError):

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay_agent.exploration.actions import Finish, Lookup, Query, Search
-from assay_agent.exploration.replay import action_of, replayable
+from assay_agent.exploration.replay import action_of
 from assay_core.model.step import ExplorationCheckpoint, StepAction
+from assay_core.resume import replayable
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 

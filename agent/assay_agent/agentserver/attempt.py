@@ -5,21 +5,21 @@ from __future__ import annotations
 import argparse
 import traceback
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assay_agent.agentserver.outcome import Verdict, say, verdict_of
 from assay_agent.agentserver.signals import stopping_signals
 from assay_agent.context import Progress, RunContext, StopSignal
-from assay_agent.discovery.pipeline import ENDED_EARLY, SoFar, run_discovery, save_partial
+from assay_agent.discovery.pipeline import ENDED_EARLY, SoFar, give_up, run_discovery, save_partial
 from assay_agent.llm.roles import RoleModels
 from assay_agent.ports import SecretProvider
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores
 from assay_agent.wiring import RunOptions, Wiring, open_embedder, open_secrets, policy_of
 from assay_core import log
-from assay_core.errors import AssayError, ConfigError, OwnershipLost, StopRequested
-from assay_core.model.discovery import DiscoveryResult
+from assay_core.errors import AssayError, ConfigError, OwnershipLost, StopRequested, TransientError
 from assay_core.model.run import DiscoveryRun, RunStatus, RunStep
+from assay_core.resume import replayable
 from assay_core.store.fence import FencedRun
 
 _logger = log.logger(__name__)
@@ -63,34 +63,43 @@ class Attempt:
     claimed: DiscoveryRun
     fenced: FencedRun
     ctx: RunContext | None = None
-    discovery: DiscoveryResult | None = None
+    so_far: SoFar = field(default_factory=SoFar)
 
     def run(self, resources: ExitStack) -> int:
         stop = self.given.stop or StopSignal()
-        so_far = SoFar()
         with stopping_signals(stop, grace_s=policy_of(self.settings).run.stop_grace_s):
             try:
-                verdict = self._work(stop, so_far, resources)
+                verdict = self._ended(stop, resources)
             except OwnershipLost as lost:
-                verdict = verdict_of(lost)
-            except (AssayError, StopRequested) as error:
-                verdict = self._end_early(error, so_far)
-            except Exception as error:  # noqa: BLE001 - a bug must still end as an outcome
-                # A bug: the traceback is for a developer, the run stays resumable.
-                traceback.print_exc()
-                verdict = self._end_early(error, so_far)
+                verdict = self._given_up(lost)
         resumable = verdict.kind not in ("Completed", "OwnershipLost") and self._has_checkpoints()
         say(
             self.fenced.fence,
             verdict,
             termination_message=self.settings.assay_termination_message,
             resumable=resumable,
-            discovery_id=self.discovery.id if self.discovery else None,
+            discovery_id=self._discovery_id,
             store=self.stores.store,
         )
         return verdict.exit_code
 
-    def _work(self, stop: StopSignal, so_far: SoFar, resources: ExitStack) -> Verdict:
+    def _ended(self, stop: StopSignal, resources: ExitStack) -> Verdict:
+        try:
+            return self._work(stop, resources)
+        except (AssayError, StopRequested) as error:
+            return self._end_early(error)
+        except Exception as error:  # noqa: BLE001 - a bug must still end as an outcome
+            # A bug: the traceback is for a developer, the run stays resumable.
+            traceback.print_exc()
+            return self._end_early(error)
+
+    def _given_up(self, lost: OwnershipLost) -> Verdict:
+        if self.ctx is not None:
+            with suppress(AssayError):  # the stores may be gone too; what is left is swept
+                give_up(self.ctx, self.so_far, lost.reason)
+        return verdict_of(lost)
+
+    def _work(self, stop: StopSignal, resources: ExitStack) -> Verdict:
         project = self.stores.store.projects.get(self.arguments.project_id)
         if project is None or self.claimed.project_id != self.arguments.project_id:
             raise ConfigError(
@@ -115,20 +124,22 @@ class Attempt:
         self.fenced.mark(set=asked)
         run = self.claimed.model_copy(update=asked)
         self.ctx = ctx = wiring.context(run, project, self.fenced, self.options, resources=resources)
-        self.discovery = run_discovery(ctx, so_far)
+        run_discovery(ctx, self.so_far)
         self._finish(RunStatus.COMPLETED, error=None)
-        self.stores.store.checkpoints.delete_all(self.fenced)
+        try:
+            self.stores.store.checkpoints.delete_all(self.fenced)
+        except TransientError as error:
+            # The run is complete; what is left of its checkpoints expires.
+            _logger.warning("checkpoints not removed", error=str(error))
         return Verdict(exit_code=0, kind="Completed", reason="Completed")
 
-    def _end_early(self, error: BaseException, so_far: SoFar) -> Verdict:
+    def _end_early(self, error: BaseException) -> Verdict:
         """Save what is done where there is something, then say on the run document that and why it failed."""
         verdict = verdict_of(error)
         try:
             if self.ctx is not None and isinstance(error, ENDED_EARLY):
-                self.discovery = save_partial(self.ctx, so_far)
+                save_partial(self.ctx, self.so_far)
             self._finish(RunStatus.FAILED, error=f"{verdict.reason}: {verdict.message}")
-        except OwnershipLost as lost:
-            return verdict_of(lost)
         except AssayError as failure:
             _logger.error("terminal write failed", error=str(failure))
         return verdict
@@ -142,18 +153,22 @@ class Attempt:
         self.fenced.finish(
             status=status,
             error=error,
-            discovery_id=self.discovery.id if self.discovery else None,
+            discovery_id=self._discovery_id,
             active_ms=elapsed_ms,
             llm_provider=model.provider if model else None,
             llm_model=model.model if model else None,
             zero_checkpoint=status is RunStatus.COMPLETED,
         )
-        if self.claimed.project_id:
+        with suppress(TransientError):  # the run itself says how it ended
             self.stores.store.projects.touch_last_run(
-                self.claimed.project_id, status, self.claimed.started_at
+                self.claimed.project_id, status, self.claimed.started_at, attempt=self.claimed.attempt
             )
+
+    @property
+    def _discovery_id(self) -> str | None:
+        return self.so_far.saved.id if self.so_far.saved else None
 
     def _has_checkpoints(self) -> bool:
         with suppress(AssayError):
-            return bool(self.stores.store.checkpoints.steps(self.claimed.id))
+            return bool(replayable(self.stores.store.checkpoints.marks(self.claimed.id)))
         return False

@@ -25,6 +25,7 @@ from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, Project
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunStatus
 from assay_core.store.client import Store
+from assay_core.store.control import resume_run
 
 _DEFAULT_STEPS = "60"
 _DEMO_PROJECT = "demo-nycflights13"
@@ -65,7 +66,7 @@ def resume(arguments: argparse.Namespace) -> int:
         stores = starting.start().ready()
         fail_abandoned(stores.store)
         failed = choose_run(stores.store, arguments.run)
-        run = _resumed(stores.store, failed)
+        run = resume_run(stores.store, failed.id, reason="assay resume")
         argv = [
             "--attempt",
             str(run.attempt),
@@ -77,21 +78,6 @@ def resume(arguments: argparse.Namespace) -> int:
         argv += ["--areas", ",".join(run.areas)] if run.areas else []
         password = given_password(arguments, source="postgres")
         return _attempt(arguments, settings, stores, run, argv, password=password, progress=progress)
-
-
-def _resumed(store: Store, run: DiscoveryRun) -> DiscoveryRun:
-    """The run, pending again; refused with its reason where there is nothing to continue."""
-    if run.status is not RunStatus.FAILED:
-        raise ConfigError(f"run {run.id[:8]} is {run.status}; only a failed run can be resumed")
-    if not store.checkpoints.steps(run.id):
-        raise ConfigError(f"run {run.id[:8]} left no steps that could be replayed; start a new run")
-    _refuse_busy(store, run.project_id)
-    resumed = store.runs.resume(run.id, attempt=run.attempt, reason="assay resume")
-    if resumed is None:
-        raise ConfigError(
-            f"run {run.id[:8]} was resumed or cancelled by someone else just now; see `assay runs`"
-        )
-    return resumed
 
 
 def _stores(arguments: argparse.Namespace, settings: AgentSettings) -> Stores:
@@ -199,7 +185,7 @@ def _create(store: Store, project: Project) -> DiscoveryRun:
 
 def _refuse_busy(store: Store, project_id: str) -> None:
     """One run of a project at a time."""
-    busy = [run for run in store.runs.active() if run.project_id == project_id]
+    busy = store.runs.active(project_id=project_id, limit=1)
     if busy:
         raise ConfigError(
             f"run {busy[0].id} of this project is still active; wait for it or end its process ({busy[0].owner})"

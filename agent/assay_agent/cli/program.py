@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.cli import execution, probing, serving, showing
+from assay_agent.cli import cancelling, execution, probing, serving, showing
 from assay_core import log
 from assay_core.errors import AssayError, TransientError
 
@@ -92,6 +92,8 @@ def parser() -> argparse.ArgumentParser:
         "--source-env", metavar="VAR", help="environment variable that holds the source's password"
     )
     _output_flags(again)
+    stop = command("cancel", "End a run for good and remove its working data", cancelling.cancel)
+    stop.add_argument("run", help="run id or the beginning of one")
     runs = command("runs", "List runs, the newest first", showing.runs)
     runs.add_argument("--limit", type=int, default=20, help="runs at most (20)")
     runs.add_argument("--json", action="store_true", help="print JSON")

@@ -6,25 +6,25 @@ Steps that a former attempt left are taken first, through the same functions, wi
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from assay_agent.context import RunContext
 from assay_agent.discovery.desk import SchemaDesk
 from assay_agent.discovery.recall import Previous
-from assay_agent.discovery.records import feed_row, record_step, write_summary
+from assay_agent.discovery.records import feed_row, record_replay, record_step, write_summary
 from assay_agent.discovery.schema import Schema
 from assay_agent.discovery.steps import Taken, queried, take, without_query
 from assay_agent.discovery.templates import exploration_system
 from assay_agent.exploration.actions import Action, Query
 from assay_agent.exploration.conversation import Conversation
 from assay_agent.exploration.messages import action_format
-from assay_agent.exploration.replay import action_of, replayable
+from assay_agent.exploration.replay import action_of
 from assay_agent.prompts import render
-from assay_core import log
-from assay_core.errors import CheckpointUnusable, TransientError
+from assay_core.errors import CheckpointUnusable
+from assay_core.model.run import RunStep
 from assay_core.model.step import ExplorationCheckpoint, ExplorationStep
-
-_logger = log.logger(__name__)
+from assay_core.resume import replayable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,19 +112,26 @@ def _replay(
         why = "its steps have expired" if summary else "it left no steps"
         raise CheckpointUnusable(f"run {ctx.run.id} cannot be resumed: {why}; start a new run")
     steps: list[ExplorationStep] = []
+    feed: list[RunStep] = []
     for row in prefix:
         action = action_of(row)
         if action is None:
             break
         taken = _retake(ctx, desk, conversation, row, action)
         steps.append(taken.step)
+        feed.append(feed_row(taken))
         conversation.append(taken.turn())
-        try:
-            ctx.store.feed.append(ctx.fenced, feed_row(taken))
-        except TransientError as error:
-            _logger.warning("replayed feed row not written", step=row.step_number, error=str(error))
-    complete = summary is not None and summary.total_steps == len(steps)
-    return steps, summary if complete else None
+    record_replay(ctx, desk, steps, feed)
+    return steps, summary if _covers(summary, prefix, steps) else None
+
+
+def _covers(
+    summary: ExplorationCheckpoint | None,
+    prefix: Sequence[ExplorationCheckpoint],
+    steps: Sequence[ExplorationStep],
+) -> bool:
+    """Whether a summary ends this very exploration: of as many steps, and written by the attempt that took the last one."""
+    return summary is not None and summary.total_steps == len(steps) and summary.attempt >= prefix[-1].attempt
 
 
 def _retake(

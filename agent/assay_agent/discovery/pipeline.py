@@ -11,10 +11,10 @@ from assay_agent.discovery.index import index
 from assay_agent.discovery.phase import phase
 from assay_agent.discovery.recall import recall
 from assay_agent.discovery.recommend import recommend
-from assay_agent.discovery.save import remember, save
+from assay_agent.discovery.save import remember, retire, save, saved_by_newer
 from assay_agent.discovery.schema import load_schema
 from assay_core import log
-from assay_core.errors import AllAreasFailed, AssayError, BudgetExhausted, StopRequested
+from assay_core.errors import AllAreasFailed, AssayError, BudgetExhausted, LossReason, StopRequested
 from assay_core.model.discovery import DiscoveryResult
 from assay_core.model.step import RecommendationStep
 from assay_core.vectors import names
@@ -29,9 +29,10 @@ class SoFar:
     exploration: Exploration | None = None
     analysis: AnalysisSoFar | None = None
     advice: RecommendationStep | None = None
+    saved: DiscoveryResult | None = None
 
 
-def run_discovery(ctx: RunContext, so_far: SoFar) -> DiscoveryResult:
+def run_discovery(ctx: RunContext, so_far: SoFar) -> None:
     """Run every phase in order; raises what ended the run early, with what is done in `so_far`."""
     with phase(ctx, "context"):
         previous = recall(ctx)
@@ -45,13 +46,12 @@ def run_discovery(ctx: RunContext, so_far: SoFar) -> DiscoveryResult:
     with phase(ctx, "recommend"):
         so_far.advice = advice = recommend(ctx, previous, analysis)
     with phase(ctx, "save"):
-        discovery = save(ctx, exploration, analysis, advice)
+        so_far.saved = discovery = save(ctx, exploration, analysis, advice)
     with phase(ctx, "remember"):
         remember(ctx, discovery, exploration)
     with phase(ctx, "index"):
         index(ctx, discovery)
         tidy(ctx)
-    return discovery
 
 
 def tidy(ctx: RunContext) -> None:
@@ -62,17 +62,31 @@ def tidy(ctx: RunContext) -> None:
         _logger.warning("run vectors not dropped", error=str(error))
 
 
-def save_partial(ctx: RunContext, so_far: SoFar) -> DiscoveryResult | None:
-    """Save what an ended run had found; None where it had not come to any analysis.
+def save_partial(ctx: RunContext, so_far: SoFar) -> None:
+    """Save what an ended run had found, unless it is saved or had not come to any analysis.
 
     Has its own time budget: the run's deadline may be what ended it.
     """
-    if so_far.exploration is None or so_far.analysis is None or not so_far.analysis.steps:
-        return None
+    if so_far.saved or so_far.exploration is None or so_far.analysis is None or not so_far.analysis.steps:
+        return
     late = replace(ctx, stop=StopSignal(), deadline=Deadline(limit_s=ctx.policy.run.save_duration_s))
     analysis: Analysis = so_far.analysis.in_order(ctx.areas)
     with phase(late, "save", detail="Saving a partial result"):
-        return save(late, so_far.exploration, analysis, so_far.advice, ended_early=True)
+        so_far.saved = save(late, so_far.exploration, analysis, so_far.advice, ended_early=True)
+
+
+def give_up(ctx: RunContext, so_far: SoFar, reason: LossReason) -> None:
+    """What an attempt that has lost its run still removes: its own result where nobody will, its vectors where nobody may.
+
+    A cancelled run keeps nothing of it. A superseded one leaves its result to the newer attempt, which retires it after
+    saving its own; if that is saved already, nobody else will. A result of a run that was only marked failed stays.
+    """
+    if reason is LossReason.CANCELLED:
+        tidy(ctx)
+        ctx.store.checkpoints.delete_all(ctx.fenced)  # a step that came after the cancel's own purge
+    newer = reason is LossReason.SUPERSEDED and saved_by_newer(ctx)
+    if so_far.saved is not None and (newer or reason is LossReason.CANCELLED):
+        retire(ctx, so_far.saved.id)
 
 
 ENDED_EARLY = (BudgetExhausted, AllAreasFailed, StopRequested)

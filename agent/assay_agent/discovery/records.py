@@ -5,6 +5,7 @@ Mark first: it proves ownership and vouches for the step before. Rows are best e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -47,6 +48,32 @@ def record_step(ctx: RunContext, desk: SchemaDesk, taken: Taken) -> None:
         _logger.warning("checkpoint not written", step=step.step)
     faults.reach("after:step")
     ctx.progress.step(row, percent=percent)
+
+
+def record_replay(
+    ctx: RunContext, desk: SchemaDesk, steps: Sequence[ExplorationStep], feed: Sequence[RunStep]
+) -> None:
+    """The run document as these steps left it, whatever the last attempt counted after them; and their feed rows, as ours."""
+    queries = [step for step in steps if step.action is StepAction.QUERY_DATA]
+    failed = sum(step.error is not None for step in queries)
+    percent = exploring_percent(len(steps), ctx.max_steps)
+    ctx.fenced.mark(
+        set={
+            "progress": percent,
+            "phase_detail": f"Step {len(steps)} of {ctx.max_steps}",
+            "schema_lookup_calls": desk.lookups,
+            "schema_search_calls": desk.searches,
+            "total_queries": len(queries),
+            "successful_queries": len(queries) - failed,
+            "failed_queries": failed,
+        },
+        raise_to={"last_checkpoint_step": len(steps)},
+    )
+    try:
+        ctx.store.feed.append_all(ctx.fenced, feed)
+    except TransientError as error:
+        _logger.warning("replayed feed rows not written", error=str(error))
+    ctx.progress.note(f"{len(steps)} steps of the last attempt are taken over, none is paid for again")
 
 
 def checkpoint(ctx: RunContext, taken: Taken) -> ExplorationCheckpoint:

@@ -28,7 +28,6 @@ def save(
     discovery = compose(ctx, exploration, analysis, advice)
     if ended_early and discovery.run_type == "full":
         discovery = discovery.model_copy(update={"run_type": "partial"})
-    superseded = [result.id for result in ctx.store.discoveries.of_run(ctx.run.id)]
     ctx.store.discoveries.save(
         ctx.fenced,
         discovery,
@@ -37,12 +36,18 @@ def save(
         validation=[result for step in analysis.steps for result in step.validation_results],
         recommendation=advice,
     )
-    for discovery_id in superseded:
-        _retire(ctx, discovery_id)
+    # Looked for only now: what a stale attempt saved a moment ago is seen here, or it sees this one and retires itself.
+    for earlier in ctx.store.discoveries.ids_of_run(ctx.run.id, before_attempt=ctx.attempt):
+        retire(ctx, earlier)
     return discovery
 
 
-def _retire(ctx: RunContext, discovery_id: str) -> None:
+def saved_by_newer(ctx: RunContext) -> bool:
+    """Whether a newer attempt of this run has saved its result."""
+    return bool(ctx.store.discoveries.ids_of_run(ctx.run.id, after_attempt=ctx.attempt))
+
+
+def retire(ctx: RunContext, discovery_id: str) -> None:
     """All or nothing: the vectors go first, and if they cannot, the old result stays whole beside the new one."""
     rows = [
         *(row.id for row in ctx.store.discoveries.insights(discovery_id)),

@@ -1,26 +1,9 @@
-"""Which checkpoint rows can be replayed, and the action a row stands for. Pure.
-
-The replayable prefix is rows 1..n without a gap in which attempts never fall: what follows a hole answers a step that no longer
-exists, and an older attempt's row after a newer one belongs to another exploration.
-"""
+"""The action a checkpoint row stands for. Pure; which rows can be replayed says `assay_core.resume`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from assay_agent.exploration.actions import Action, Finish, Lookup, Query, Search
 from assay_core.model.step import ExplorationCheckpoint, StepAction
-
-
-def replayable(rows: Sequence[ExplorationCheckpoint]) -> tuple[ExplorationCheckpoint, ...]:
-    """The longest prefix that a resumed run may stand on."""
-    prefix: list[ExplorationCheckpoint] = []
-    for row in sorted(rows, key=lambda row: row.step_number):
-        follows = row.step_number == len(prefix) + 1
-        if row.kind != "step" or not follows or (prefix and row.attempt < prefix[-1].attempt):
-            break
-        prefix.append(row)
-    return tuple(prefix)
 
 
 def action_of(row: ExplorationCheckpoint) -> Action | None:

@@ -105,6 +105,7 @@ class Project(Document):
     status: str = "ready"
     last_run_at: datetime | None = None
     last_run_status: str | None = None
+    last_run_attempt: int | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

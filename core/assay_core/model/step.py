@@ -169,7 +169,7 @@ class ExplorationCheckpoint(ExplorationStep):
     run_id: str
     project_id: str
     step_number: int
-    attempt: int
+    attempt: int = 1
     kind: Literal["step", "exploration_summary"] = "step"
     created_at: datetime
     lookup_schema: list[str] | None = None

@@ -3,25 +3,36 @@ area.
 
 Written by the phases through the fence, read on resume, deleted when the run completes or is cancelled; a TTL
 index is the backstop. The caller cuts rows and strips what a replay does not need, and treats a failed write
-as lost.
+as lost. A row that cannot be read (edited by hand, of a kind that is not known) is as good as none: a replay ends
+before it, an area is analysed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import ValidationError
 from pymongo import ASCENDING
 from pymongo.database import Database
 
+from assay_core import log
+from assay_core.model.document import Document
 from assay_core.model.run import RunStep
 from assay_core.model.step import AnalysisAreaCheckpoint, ExplorationCheckpoint
+from assay_core.resume import StepMark
 from assay_core.store import names
 from assay_core.store.fence import FencedRun
 from assay_core.store.rows import Insert, Put
 from assay_core.store.translate import translated
 
 SUMMARY_STEP = 0
+_STEPS_AT_MOST = 10_001
+"""Rows of a run that are read: the step limit of a run, and its summary."""
+_AREAS_AT_MOST = 1_000
+
+_logger = log.logger(__name__)
+Row = TypeVar("Row", bound=Document)
 
 
 class Checkpoints:
@@ -64,24 +75,73 @@ class Checkpoints:
         fenced.put(names.AREA_CHECKPOINTS, {"run_id": area.run_id, "area_id": area.area_id}, area)
 
     def steps(self, run_id: str) -> list[ExplorationCheckpoint]:
-        """Step rows by number, the summary not among them."""
+        """Step rows by number, the summary not among them; none from the first that cannot be read."""
+        found: list[ExplorationCheckpoint] = []
         with translated():
             rows = self._steps.find({"run_id": run_id, "step_number": {"$gt": SUMMARY_STEP}})
-            return [ExplorationCheckpoint.read(row) for row in rows.sort("step_number", ASCENDING)]
+            for stored in rows.sort("step_number", ASCENDING).limit(_STEPS_AT_MOST):
+                row = _readable(ExplorationCheckpoint, stored)
+                if row is None:
+                    break
+                found.append(row)
+        return found
+
+    def marks(self, run_id: str) -> list[StepMark]:
+        """The step rows without their contents, for whoever only asks whether a run can be continued."""
+        wanted = {"step_number": 1, "attempt": 1, "kind": 1}
+        with translated():
+            rows = self._steps.find({"run_id": run_id, "step_number": {"$gt": SUMMARY_STEP}}, wanted)
+            found = list(rows.sort("step_number", ASCENDING).limit(_STEPS_AT_MOST))
+        return [
+            StepMark(
+                step_number=row["step_number"],
+                attempt=row.get("attempt", 1),
+                kind=str(row.get("kind", "step")),
+            )
+            for row in found
+            if isinstance(row["step_number"], int) and isinstance(row.get("attempt", 1), int)
+        ]
 
     def summary(self, run_id: str) -> ExplorationCheckpoint | None:
         with translated():
             found = self._steps.find_one({"run_id": run_id, "step_number": SUMMARY_STEP})
-        return ExplorationCheckpoint.read(found) if found else None
+        row = _readable(ExplorationCheckpoint, found) if found else None
+        return row if row is not None and row.kind == "exploration_summary" else None
 
     def areas(self, run_id: str) -> list[AnalysisAreaCheckpoint]:
         with translated():
-            rows = self._areas.find({"run_id": run_id})
-            return [AnalysisAreaCheckpoint.read(row) for row in rows.sort("area_id", ASCENDING)]
+            rows = self._areas.find({"run_id": run_id}).sort("area_id", ASCENDING).limit(_AREAS_AT_MOST)
+            found = [_readable(AnalysisAreaCheckpoint, row) for row in rows]
+        return [row for row in found if row is not None]
+
+    def refresh(self, run_id: str, *, up_to: int) -> None:
+        """Start the retention of the first `up_to` steps, the summary and the areas anew, by the server's clock."""
+        now = {"$currentDate": {"created_at": True}}
+        with translated():
+            self._steps.update_many({"run_id": run_id, "step_number": {"$lte": up_to}}, now)
+            self._areas.update_many({"run_id": run_id}, now)
+
+    def purge(self, run_id: str) -> int:
+        """Remove both kinds of rows of a run that was cancelled; returns how many. Saying it twice is no harm."""
+        with translated():
+            done = [rows.delete_many({"run_id": run_id}) for rows in (self._areas, self._steps)]
+        return sum(result.deleted_count for result in done)
 
     def delete_all(self, fenced: FencedRun) -> int:
         """Both kinds of rows of this run, areas first: area rows alone are not resumable."""
         return fenced.delete(names.AREA_CHECKPOINTS) + fenced.delete(names.CHECKPOINTS)
+
+
+def _readable(model: type[Row], stored: dict[str, Any]) -> Row | None:
+    try:
+        return model.read(stored)
+    except ValidationError as error:
+        _logger.warning("checkpoint row not readable", row=str(stored.get("_id")), fields=_fields(error))
+        return None
+
+
+def _fields(error: ValidationError) -> str:
+    return ", ".join(".".join(map(str, item["loc"])) for item in error.errors(include_input=False)[:5])
 
 
 def _step_key(checkpoint: ExplorationCheckpoint) -> dict[str, Any]:

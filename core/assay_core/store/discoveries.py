@@ -138,6 +138,17 @@ class Discoveries:
             rows = self._rows.find({"run_id": run_id}).sort("_id", ASCENDING).limit(100)
             return [DiscoveryResult.read(row) for row in rows]
 
+    def ids_of_run(
+        self, run_id: str, *, before_attempt: int | None = None, after_attempt: int | None = None
+    ) -> list[str]:
+        """Ids of the results that attempts of a run before or after one have saved, oldest first."""
+        bounds = {"$lt": before_attempt, "$gt": after_attempt}
+        wanted = {sign: bound for sign, bound in bounds.items() if bound is not None}
+        condition: dict[str, Any] = {"run_id": run_id, **({"attempt": wanted} if wanted else {})}
+        with translated():
+            rows = self._rows.find(condition, {"_id": 1}).sort("_id", ASCENDING).limit(100)
+            return [str(row["_id"]) for row in rows]
+
     def logs(self, discovery_id: str) -> Logs:
         recommendation = self._log(names.RECOMMENDATION_LOG, discovery_id)
         return Logs(

@@ -62,6 +62,8 @@ class FencedRun:
         self._nonce = uuid4().hex[:12]
         self._marks = 0
         self._lock = threading.Lock()
+        self._ids = threading.Lock()
+        self._last_id = 0
 
     # ---------------------------------------------------------------------------------------------- the run
 
@@ -245,7 +247,7 @@ class FencedRun:
         """Append a row stamped with run and attempt."""
         reach("before:insert")
         with translated():
-            self.store.database[collection].insert_one(self._row({"_id": ObjectId()}, document))
+            self.store.database[collection].insert_one(self._row({"_id": self._next_id()}, document))
         reach("after:insert")
 
     def put_many(self, writes: Sequence[Put | Insert]) -> None:
@@ -292,8 +294,15 @@ class FencedRun:
 
     def _row_of(self, write: Put | Insert) -> RawBSONDocument:
         if isinstance(write, Insert):
-            return self._row({"_id": ObjectId()}, write.document)
+            return self._row({"_id": self._next_id()}, write.document)
         return self._row(write.key, write.document, write.extra)
+
+    def _next_id(self) -> ObjectId:
+        """An id above every one given before, even when the clock has jumped back: readers go on from the last they saw."""
+        with self._ids:
+            fresh = int.from_bytes(ObjectId().binary)
+            self._last_id = max(fresh, self._last_id + 1)
+            return ObjectId(self._last_id.to_bytes(12))
 
     def _put(self, collection: str, row: RawBSONDocument) -> None:
         target = self.store.database[collection]

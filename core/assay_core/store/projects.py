@@ -35,6 +35,29 @@ _BY_PROJECT = (
 )
 
 
+def tell_last_run(
+    database: Database[dict[str, Any]], project_id: str, *, status: str, at: datetime, attempt: int
+) -> None:
+    """Set `last_run_*` of a project: `at` is when its run was started. Word of an older run, or of an older attempt of the same
+    run that comes late, changes nothing.
+    """
+    older: list[dict[str, Any]] = [
+        {"last_run_at": None},
+        {"last_run_at": {"$lt": at}},
+        {"last_run_at": at, "last_run_attempt": {"$not": {"$gt": attempt}}},
+    ]
+    fields = {
+        "last_run_at": at,
+        "last_run_status": status,
+        "last_run_attempt": attempt,
+        "updated_at": clock.now(),
+    }
+    with translated():
+        database[names.PROJECTS].update_one(
+            {"_id": names.document_id(project_id), "$or": older}, {"$set": storable(fields)}
+        )
+
+
 class Projects:
     """The collection `projects`."""
 
@@ -65,14 +88,9 @@ class Projects:
             rows = self._rows.find().sort([("created_at", DESCENDING), ("_id", DESCENDING)]).limit(limit)
             return [Project.read(row) for row in rows]
 
-    def touch_last_run(self, project_id: str, status: str, at: datetime) -> None:
-        """Record how the latest run ended; an older end does not overwrite a newer one."""
-        older = {"$or": [{"last_run_at": None}, {"last_run_at": {"$lte": at}}]}
-        with translated():
-            self._rows.update_one(
-                {"_id": names.document_id(project_id), **older},
-                {"$set": storable({"last_run_at": at, "last_run_status": status, "updated_at": clock.now()})},
-            )
+    def touch_last_run(self, project_id: str, status: str, at: datetime, *, attempt: int = 1) -> None:
+        """Say how the project's latest run stands; see `tell_last_run`."""
+        tell_last_run(self._database, project_id, status=status, at=at, attempt=attempt)
 
     def set_index_status(self, project_id: str, status: str, *, error: str | None = None) -> None:
         """`schema_index_status` and its time; `error` is removed unless given."""

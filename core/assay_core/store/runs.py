@@ -1,7 +1,7 @@
 """Run documents and their named transitions; each transition is one conditional update with its own filter.
 
     create ──► pending ──claim──► running ──FencedRun.finish──► completed | failed
-                  │                  │ └──fail_unowned──► failed ──resume──► pending (attempt + 1)
+                  │                  │ └──fail_unowned──► failed ──resume──► pending (attempt + 1) ──stand_down──► failed
                   └──request_cancel──┴──► cancelled
 
 The command line and the operator create, cancel and resume; the agent claims. Everything an attempt writes
@@ -11,16 +11,18 @@ while it runs goes through `fence`.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from pymongo import DESCENDING, ReturnDocument
 from pymongo.database import Database
 
 from assay_core import clock
-from assay_core.errors import ConfigError, LossReason, OwnershipLost
+from assay_core.errors import ConfigError, LossReason, OwnershipLost, TransientError
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunOutcome, RunStatus
 from assay_core.store import names
 from assay_core.store.owner import local_owner, owner_is_gone
+from assay_core.store.projects import tell_last_run
 from assay_core.store.rows import storable
 from assay_core.store.translate import DuplicateKey, translated
 
@@ -70,9 +72,12 @@ class Runs:
         """Latest started first."""
         return self._list({"project_id": project_id} if project_id else {}, limit)
 
-    def active(self, *, limit: int = 1_000) -> list[DiscoveryRun]:
+    def active(self, *, project_id: str | None = None, limit: int = 1_000) -> list[DiscoveryRun]:
         """Pending and running ones, latest started first."""
-        return self._list({"status": {"$in": _ACTIVE}}, limit)
+        condition: dict[str, Any] = {"status": {"$in": _ACTIVE}}
+        if project_id is not None:
+            condition["project_id"] = project_id
+        return self._list(condition, limit)
 
     def _list(self, condition: dict[str, Any], limit: int) -> list[DiscoveryRun]:
         with translated():
@@ -157,6 +162,33 @@ class Runs:
             event=event,
         )
 
+    def stand_down(self, resumed: DiscoveryRun, *, before: DiscoveryRun) -> bool:
+        """Pending by a resume and not yet claimed → failed, as it was `before`; the attempt that never ran stays counted."""
+        at = clock.now()
+        reason = "stood down: another run of the project is active"
+        event = RunLifecycleEvent(status=RunStatus.FAILED, at=at, reason=reason, attempt=resumed.attempt)
+        kept = {
+            "error": before.error,
+            "completed_at": before.completed_at,
+            "discovery_id": before.discovery_id,
+            "last_checkpoint_step": before.last_checkpoint_step,
+        }
+        changed = self._move(
+            {
+                "_id": resumed.id,
+                "attempt": resumed.attempt,
+                "owner": None,
+                "status": RunStatus.PENDING.value,
+            },
+            fields={
+                "status": RunStatus.FAILED,
+                "updated_at": at,
+                **{k: v for k, v in kept.items() if v is not None},
+            },
+            event=event,
+        )
+        return changed is not None
+
     def _move(
         self,
         condition: dict[str, Any],
@@ -170,7 +202,14 @@ class Runs:
             changes["$unset"] = dict.fromkeys(unset, "")
         with translated():
             found = self._rows.find_one_and_update(condition, changes, return_document=ReturnDocument.AFTER)
-        return DiscoveryRun.read(found) if found else None
+        if found is None:
+            return None
+        run = DiscoveryRun.read(found)
+        with suppress(TransientError):  # the transition itself is done
+            tell_last_run(
+                self._rows.database, run.project_id, status=run.status, at=run.started_at, attempt=run.attempt
+            )
+        return run
 
 
 class Outcomes:
