@@ -9,7 +9,7 @@ export UV_PYTHON ?= python3
 STAMP := .venv/.installed
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint types arch look bench ci clean
+.PHONY: help setup demo test lint types arch look bench chaos ci clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-8s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ look: $(STAMP) ## Screenshots of the report in headless Chromium, checked and ke
 bench: $(STAMP) ## Ratios against baselines, both sides in one run, the goal beside each
 	@$(UV) sync --locked --all-extras --inexact --quiet --group bench
 	@$(BIN)/python -m tests.bench
+
+chaos: $(STAMP) ## Kill a run of 20 steps at every point, resume it, compare (about 10 minutes)
+	@$(BIN)/python -m tests.chaos
 
 ci: lint types arch ## What CI runs
 	@$(MAKE) --no-print-directory test

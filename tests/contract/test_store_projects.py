@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from assay_core.model.feedback import Feedback
 from assay_core.model.project import AreaOverride, ProjectPrompts
+from assay_core.model.run import RunStatus
 from assay_core.store import names
 from assay_core.store.client import Store
 from assay_core.store.memory import Lesson
+from assay_core.store.projects import tell_last_run
 from assay_core.store.schema import IndexProgress
 from tests.builders import (
     NOON,
@@ -24,10 +26,20 @@ from tests.builders import (
 )
 
 
+def told(store: Store, status: str, *, at: datetime = NOON, attempt: int = 1) -> None:
+    tell_last_run(store.database, "project", status=status, at=at, attempt=attempt)
+
+
+def last_status(store: Store) -> str | None:
+    found = store.projects.get("project")
+    assert found
+    return found.last_run_status
+
+
 def test_a_project_is_replaced_but_keeps_its_first_date_and_last_run(store: Store) -> None:
     store.projects.upsert(a_project(name="one"))
     first = store.projects.get("project")
-    store.projects.touch_last_run("project", "completed", NOON)
+    told(store, "completed")
     store.projects.upsert(a_project(name="two"))
     second = store.projects.get("project")
     assert first
@@ -47,11 +59,40 @@ def test_names_with_dots_and_dollars_survive(store: Store) -> None:
 
 def test_an_older_end_does_not_overwrite_a_newer_one(store: Store) -> None:
     store.projects.upsert(a_project())
-    store.projects.touch_last_run("project", "completed", NOON)
-    store.projects.touch_last_run("project", "failed", NOON - timedelta(hours=1))
-    found = store.projects.get("project")
-    assert found
-    assert found.last_run_status == "completed"
+    told(store, "completed", at=NOON)
+    told(store, "failed", at=NOON - timedelta(hours=1))
+    assert last_status(store) == "completed"
+
+
+def test_word_of_an_older_attempt_that_comes_late_changes_nothing(store: Store) -> None:
+    store.projects.upsert(a_project())
+    told(store, "pending", attempt=2)
+    told(store, "failed", attempt=1)
+    assert last_status(store) == "pending"
+
+
+def test_end_is_announced_only_over_a_running_attempt(store: Store) -> None:
+    store.projects.upsert(a_project())
+    run = a_run()
+    told(store, "running")
+    store.projects.announce_end(run, RunStatus.COMPLETED)
+    assert last_status(store) == "completed"
+    told(store, "cancelled")
+    store.projects.announce_end(run, RunStatus.COMPLETED)
+    assert last_status(store) == "cancelled"
+
+
+def test_every_transition_of_a_run_is_told_to_its_project(store: Store) -> None:
+    store.projects.upsert(a_project())
+    fenced = a_fenced_run(store)
+    seen = [last_status(store)]
+    store.runs.fail_unowned(fenced.fence.run_id, attempt=1, owner="owner-1", reason="gone")
+    seen.append(last_status(store))
+    store.runs.resume(fenced.fence.run_id, attempt=1)
+    seen.append(last_status(store))
+    store.runs.request_cancel(fenced.fence.run_id)
+    seen.append(last_status(store))
+    assert seen == ["running", "failed", "pending", "cancelled"]
 
 
 def test_object_ids_and_other_ids_are_both_projects(store: Store) -> None:

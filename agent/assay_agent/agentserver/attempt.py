@@ -150,6 +150,8 @@ class Attempt:
         if self.ctx is not None:
             usage = model.usage() if isinstance(model, RoleModels) else []
             self.fenced.mark(set={"usage": usage, "phase_timings": self.ctx.timings})
+        with suppress(TransientError):  # the run itself says how it ended
+            self.stores.store.projects.announce_end(self.claimed, status)
         self.fenced.finish(
             status=status,
             error=error,
@@ -159,10 +161,6 @@ class Attempt:
             llm_model=model.model if model else None,
             zero_checkpoint=status is RunStatus.COMPLETED,
         )
-        with suppress(TransientError):  # the run itself says how it ended
-            self.stores.store.projects.touch_last_run(
-                self.claimed.project_id, status, self.claimed.started_at, attempt=self.claimed.attempt
-            )
 
     @property
     def _discovery_id(self) -> str | None:

@@ -7,7 +7,6 @@ finished first. A failing area is recorded and left without a checkpoint, so tha
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -16,19 +15,19 @@ from assay_agent.discovery.explore import Exploration
 from assay_agent.discovery.insights import read_insight
 from assay_agent.discovery.recall import Previous
 from assay_agent.discovery.restore import restored_areas
+from assay_agent.discovery.step_index import StepIndex, index_steps
 from assay_agent.discovery.templates import area_prompt, base_context
 from assay_agent.evidence.picker import Picked, pick, rank
 from assay_agent.llm.replies import read_items
 from assay_agent.policy import estimate_tokens
-from assay_agent.ports import Completion, CompletionRequest, Message, Point
+from assay_agent.ports import Completion, CompletionRequest, Message
 from assay_agent.prompts import render, template
 from assay_core import clock, log
 from assay_core.errors import AllAreasFailed, AssayError, BudgetExhausted, ModelOutputError, TransientError
 from assay_core.model.insight import Insight
 from assay_core.model.pack import Area
 from assay_core.model.run import RunStep, StepType, StoredPhase
-from assay_core.model.step import AnalysisAreaCheckpoint, AnalysisStep, ExplorationStep, StepAction
-from assay_core.vectors import names
+from assay_core.model.step import AnalysisAreaCheckpoint, AnalysisStep, ExplorationStep
 
 _logger = log.logger(__name__)
 
@@ -63,13 +62,15 @@ def analyze(ctx: RunContext, previous: Previous, exploration: Exploration, so_fa
     so_far.steps |= restored_areas(ctx, exploration)
     todo = [area for area in ctx.areas if area.id not in so_far.steps]
     if so_far.steps:
-        ctx.progress.note(f"{len(so_far.steps)} of {len(ctx.areas)} areas were already complete")
-    steps = {step.step: step for step in exploration.steps}
-    if todo:
-        _index_steps(ctx, exploration)
+        already = f"{len(so_far.steps)} of {len(ctx.areas)} areas were already complete"
+        ctx.fenced.mark(set={"phase_detail": f"Analysing; {already}"})
+        ctx.progress.note(already)
+        for step in so_far.in_order(ctx.areas).steps:
+            _tell(ctx, step)
+    index = index_steps(ctx, exploration) if todo else StepIndex(ctx)
     with ThreadPoolExecutor(max_workers=ctx.policy.analysis.threads, thread_name_prefix="area") as pool:
         futures = [
-            pool.submit(_analyze_area, ctx, previous, area, steps, exploration.attempt) for area in todo
+            pool.submit(_analyze_area, ctx, previous, area, index, exploration.attempt) for area in todo
         ]
         try:
             for area, future in zip(todo, futures, strict=True):
@@ -85,54 +86,21 @@ def analyze(ctx: RunContext, previous: Previous, exploration: Exploration, so_fa
     return analysis
 
 
-def _index_steps(ctx: RunContext, exploration: Exploration) -> None:
-    """One vector per query step of this run, in batches, in the run's own collection."""
-    queries = [
-        step for step in exploration.steps if step.action is StepAction.QUERY_DATA and step.error is None
-    ]
-    collection = names.run(ctx.run.id)
-    ctx.vectors.drop(collection)
-    ctx.vectors.ensure_collection(collection, ctx.embedder.dimensions)
-    size = ctx.policy.index.embed_batch
-    for start in range(0, len(queries), size):
-        batch = queries[start : start + size]
-        vectors = ctx.embedder.embed(
-            [_embedded_text(step)[: ctx.policy.analysis.step_text_chars] for step in batch]
-        )
-        points = [
-            Point(
-                id=names.run_point_id(ctx.run.id, step.step),
-                vector=vector,
-                payload={
-                    names.STEP: step.step,
-                    names.PURPOSE: step.query_purpose,
-                    names.ROW_COUNT: step.row_count,
-                    names.DATASOURCE: step.datasource_id or "",
-                },
-            )
-            for step, vector in zip(batch, vectors, strict=True)
-        ]
-        ctx.vectors.upsert(collection, points)
-
-
-def _embedded_text(step: ExplorationStep) -> str:
-    return f"{step.query_purpose}\n[SQL]: {step.query}"
-
-
 def _analyze_area(
     ctx: RunContext,
     previous: Previous,
     area: Area,
-    steps: Mapping[int, ExplorationStep],
+    index: StepIndex,
     exploration_attempt: int,
 ) -> AnalysisStep:
     """One area from picking to checkpoint. Its failure is its own: recorded, not raised."""
     ctx.check()
+    ctx.fenced.is_mine()
     started = time.monotonic()
     step = AnalysisStep(area_id=area.id, area_name=area.name, run_at=clock.now())
     with log.bound(area=area.id):
         try:
-            step = _ask_area(ctx, previous, area, steps, step)
+            step = _ask_area(ctx, previous, area, index, step)
         except BudgetExhausted:
             raise
         except AssayError as error:
@@ -145,9 +113,13 @@ def _analyze_area(
 
 
 def _ask_area(
-    ctx: RunContext, previous: Previous, area: Area, steps: Mapping[int, ExplorationStep], step: AnalysisStep
+    ctx: RunContext,
+    previous: Previous,
+    area: Area,
+    index: StepIndex,
+    step: AnalysisStep,
 ) -> AnalysisStep:
-    picked, prompt = _prompt(ctx, previous, area, steps)
+    picked, prompt = _prompt(ctx, previous, area, index)
     fields: dict[str, object] = {
         "relevant_queries": len(picked.steps),
         "picked_steps": list(picked.steps),
@@ -171,7 +143,7 @@ def _ask_area(
             messages = _reasked(messages, completion, error)
             continue
         found = [
-            read_insight(item, area_id=area.id, number=number, steps=steps, at=clock.now())
+            read_insight(item, area_id=area.id, number=number, steps=index.steps, at=clock.now())
             for number, item in enumerate(items.objects[: ctx.policy.analysis.insights_per_area], start=1)
         ]
         insights = [insight for insight in found if insight is not None]
@@ -190,9 +162,7 @@ def _ask_area(
     raise AssertionError("unreachable: the last try returns or raises")
 
 
-def _prompt(
-    ctx: RunContext, previous: Previous, area: Area, steps: Mapping[int, ExplorationStep]
-) -> tuple[Picked, str]:
+def _prompt(ctx: RunContext, previous: Previous, area: Area, index: StepIndex) -> tuple[Picked, str]:
     """The area's prompt, its digests fitted into what the rest leaves of the budget."""
     policy = ctx.policy.analysis
     rules = render(
@@ -206,7 +176,7 @@ def _prompt(
     fixed = estimate_tokens(context + area.prompt + rules)
     window = ctx.model.context_tokens - policy.output_tokens
     room = max(min(policy.area_tokens, window) - fixed, 0)
-    picked = pick(_ranked(ctx, area, steps), room_tokens=room, policy=policy, digest=ctx.policy.digest)
+    picked = pick(_ranked(ctx, area, index), room_tokens=room, policy=policy, digest=ctx.policy.digest)
     body = area_prompt(ctx, area, entries=picked.entries, count=len(picked.steps))
     crumbs = (
         "\n\nAlso run, left out for length:\n" + "\n".join(picked.breadcrumbs) if picked.breadcrumbs else ""
@@ -214,15 +184,11 @@ def _prompt(
     return picked, f"{context}\n\n{body}{crumbs}\n\n{rules}"
 
 
-def _ranked(
-    ctx: RunContext, area: Area, steps: Mapping[int, ExplorationStep]
-) -> list[tuple[float, ExplorationStep]]:
+def _ranked(ctx: RunContext, area: Area, index: StepIndex) -> list[tuple[float, ExplorationStep]]:
     policy = ctx.policy.analysis
     text = f"{area.name}. {area.description} {' '.join(area.keywords)}"
-    vector = ctx.embedder.embed([text])[0]
-    hits = ctx.vectors.search(names.run(ctx.run.id), vector, top_k=policy.top_k, min_score=policy.min_score)
-    scores = {int(hit.payload[names.STEP]): hit.score for hit in hits}
-    return rank(list(steps.values()), scores, keywords=area.keywords, policy=policy)
+    scores = index.near(text, top_k=policy.top_k, min_score=policy.min_score)
+    return rank(list(index.steps.values()), scores, keywords=area.keywords, policy=policy)
 
 
 def _complete(ctx: RunContext, messages: tuple[Message, ...]) -> Completion:

@@ -12,8 +12,12 @@ from dataclasses import dataclass, field
 from assay_agent.context import RunContext
 from assay_agent.discovery.schema import Schema
 from assay_agent.exploration.messages import lookup_message, search_message
+from assay_core import log
+from assay_core.errors import TransientError
 from assay_core.model.table import TableSchema
 from assay_core.vectors import names
+
+_logger = log.logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,13 @@ class SchemaDesk:
         self.searches += 1
         count = min(max(top_k or policy.search_top_k, 1), policy.search_top_k_max)
         vector = self.ctx.embedder.embed([text])[0]
-        hits = self.ctx.vectors.search(names.schema(self.ctx.project.id), vector, top_k=count)
+        try:
+            hits = self.ctx.vectors.search(names.schema(self.ctx.project.id), vector, top_k=count)
+        except TransientError as error:
+            _logger.warning("tables not searched", error=str(error))
+            return Answer(
+                text="The search is not available now. Choose tables from the list and look them up."
+            )
         return Answer(
             text=search_message(hits, calls_left=policy.search_calls - self.searches), count=len(hits)
         )

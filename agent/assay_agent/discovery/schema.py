@@ -20,6 +20,7 @@ from assay_core.encoding import json_value
 from assay_core.errors import ConfigError, QueryError, TransientError
 from assay_core.model.project import Datasource, Project
 from assay_core.model.table import CachedTable, TableSchema
+from assay_core.store.schema import IndexProgress
 from assay_core.vectors import names
 
 _logger = log.logger(__name__)
@@ -65,6 +66,9 @@ def load_schema(ctx: RunContext) -> Schema:
     """The schema of this run; the run document records the catalogue's tokens and the table count."""
     fingerprint = warehouse_hash(ctx.project)
     cached = ctx.store.schema.tables(ctx.project.id, fingerprint)
+    progress = ctx.store.schema.progress(ctx.project.id)
+    if progress is not None and progress.status != "completed":
+        cached = []  # whoever was indexing died on the way: what is there is not the whole schema
     if not cached:
         if ctx.require_index:
             raise ConfigError(
@@ -94,32 +98,46 @@ def index_schema(ctx: RunContext, fingerprint: str) -> list[CachedTable]:
         raise ConfigError(
             f"the warehouse ({sources}) has no tables that this user can see; load data or grant SELECT"
         )
-    collection = names.schema(ctx.project.id)
-    ctx.vectors.drop(collection)
-    ctx.vectors.ensure_collection(collection, ctx.embedder.dimensions)
-    rows: list[CachedTable] = []
-    for batch in _batches(tables, ctx.policy.index.embed_batch):
-        ctx.check()
-        cached = [
-            CachedTable(
-                project_id=ctx.project.id,
-                warehouse_hash=fingerprint,
-                table=table,
-                description=describe_table(table)[: ctx.policy.index.description_chars],
-                cached_at=clock.now(),
-            )
-            for table in batch
-        ]
-        vectors = ctx.embedder.embed([row.description for row in cached])
-        ctx.vectors.upsert(
-            collection, [_point(ctx, row, vector) for row, vector in zip(cached, vectors, strict=True)]
+    progress = IndexProgress(
+        project_id=ctx.project.id, run_id=ctx.run.id, tables_total=len(tables), started_at=clock.now()
+    )
+    ctx.store.schema.report(progress)
+    rows = [
+        CachedTable(
+            project_id=ctx.project.id,
+            warehouse_hash=fingerprint,
+            table=table,
+            description=describe_table(table)[: ctx.policy.index.description_chars],
+            cached_at=clock.now(),
         )
-        rows += cached
-        if len(tables) > ctx.policy.index.embed_batch:
-            ctx.progress.note(f"indexed {len(rows)} of {len(tables)} tables")
+        for table in tables
+    ]
+    _index_tables(ctx, rows)
     ctx.store.schema.drop(ctx.project.id)
     ctx.store.schema.put(rows)
+    ctx.store.schema.report(progress.model_copy(update={"status": "completed", "tables_done": len(rows)}))
     return rows
+
+
+def _index_tables(ctx: RunContext, rows: Sequence[CachedTable]) -> None:
+    """The tables' vectors. Without a vector store the model chooses tables from the catalogue alone."""
+    collection = names.schema(ctx.project.id)
+    size = ctx.policy.index.embed_batch
+    done = 0
+    try:
+        ctx.vectors.drop(collection)
+        ctx.vectors.ensure_collection(collection, ctx.embedder.dimensions)
+        for batch in _batches(rows, size):
+            ctx.check()
+            vectors = ctx.embedder.embed([row.description for row in batch])
+            points = [_point(ctx, row, vector) for row, vector in zip(batch, vectors, strict=True)]
+            ctx.vectors.upsert(collection, points)
+            done += len(batch)
+            if len(rows) > size:
+                ctx.progress.note(f"indexed {done} of {len(rows)} tables")
+    except TransientError as error:
+        _logger.warning("tables not indexed for search", error=str(error))
+        ctx.progress.note(f"tables cannot be searched in this run: {error}")
 
 
 def _read_tables(ctx: RunContext, warehouse: Warehouse) -> list[TableSchema]:

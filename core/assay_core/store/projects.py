@@ -16,6 +16,7 @@ from pymongo.database import Database
 from assay_core import clock
 from assay_core.model.feedback import Feedback
 from assay_core.model.project import Project
+from assay_core.model.run import DiscoveryRun, RunStatus
 from assay_core.store import names
 from assay_core.store.rows import storable
 from assay_core.store.translate import translated
@@ -36,15 +37,23 @@ _BY_PROJECT = (
 
 
 def tell_last_run(
-    database: Database[dict[str, Any]], project_id: str, *, status: str, at: datetime, attempt: int
+    database: Database[dict[str, Any]],
+    project_id: str,
+    *,
+    status: str,
+    at: datetime,
+    attempt: int,
+    instead_of: str | None = None,
 ) -> None:
     """Set `last_run_*` of a project: `at` is when its run was started. Word of an older run, or of an older attempt of the same
-    run that comes late, changes nothing.
+    run that comes late, changes nothing; with `instead_of` neither does word of an attempt of which something else is known.
     """
+    known = {"last_run_status": instead_of} if instead_of else {}
     older: list[dict[str, Any]] = [
         {"last_run_at": None},
         {"last_run_at": {"$lt": at}},
-        {"last_run_at": at, "last_run_attempt": {"$not": {"$gt": attempt}}},
+        {"last_run_at": at, "last_run_attempt": {"$not": {"$gte": attempt}}},
+        {"last_run_at": at, "last_run_attempt": attempt, **known},
     ]
     fields = {
         "last_run_at": at,
@@ -88,9 +97,18 @@ class Projects:
             rows = self._rows.find().sort([("created_at", DESCENDING), ("_id", DESCENDING)]).limit(limit)
             return [Project.read(row) for row in rows]
 
-    def touch_last_run(self, project_id: str, status: str, at: datetime, *, attempt: int = 1) -> None:
-        """Say how the project's latest run stands; see `tell_last_run`."""
-        tell_last_run(self._database, project_id, status=status, at=at, attempt=attempt)
+    def announce_end(self, run: DiscoveryRun, status: RunStatus) -> None:
+        """Say how a running attempt is about to end. Comes before its terminal write: if that is never made, or is refused,
+        another transition of the run follows or has come before, and says better.
+        """
+        tell_last_run(
+            self._database,
+            run.project_id,
+            status=status,
+            at=run.started_at,
+            attempt=run.attempt,
+            instead_of=RunStatus.RUNNING,
+        )
 
     def set_index_status(self, project_id: str, status: str, *, error: str | None = None) -> None:
         """`schema_index_status` and its time; `error` is removed unless given."""
