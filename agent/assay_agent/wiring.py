@@ -16,7 +16,7 @@ from assay_agent.adapters.sources import open_source
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.discovery.schema import datasources_of
 from assay_agent.llm.roles import RoleModels
-from assay_agent.packs import load_pack, selected_areas, templates
+from assay_agent.packs import Shelf, category_of, check_profile, selected_areas, templates
 from assay_agent.policy import Policy
 from assay_agent.ports import (
     Embedder,
@@ -42,6 +42,7 @@ __all__ = [
     "open_embedder",
     "open_models",
     "open_secrets",
+    "open_shelf",
     "open_source",
     "open_warehouses",
     "policy_of",
@@ -84,8 +85,9 @@ class Wiring:
         resources: ExitStack,
     ) -> RunContext:
         """The context of a run; what must be closed is given to `resources`."""
-        pack = load_pack(project.domain, extra=self.settings.assay_domain_packs)
+        pack = open_shelf(self.settings, self.store).load(project.domain)
         areas = selected_areas(pack, project, options.areas)
+        check_profile(pack, category_of(pack, project), project)
         model = open_models(project, self.secrets)
         warehouses = open_warehouses(project, self.secrets, middleware=self.settings.middleware_names())
         for warehouse in warehouses.values():
@@ -137,6 +139,14 @@ def policy_of(settings: AgentSettings) -> Policy:
         run=replace(default.run, max_duration_s=settings.discovery_max_duration),
         checkpoint=replace(default.checkpoint, retention_s=settings.discovery_checkpoint_retention),
     )
+
+
+def open_shelf(settings: AgentSettings, store: Store | None) -> Shelf:
+    """Every place packs are kept; without a store, the folders."""
+    folders = Shelf(extra=settings.assay_domain_packs, system_test=settings.assay_enable_system_test)
+    if store is None:
+        return folders
+    return replace(folders, imported=store.packs.get, all_imported=store.packs.list)
 
 
 def open_secrets(settings: AgentSettings) -> SecretProvider:
