@@ -45,6 +45,7 @@ class SecretsWithPassword:
 def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], None]) -> Chosen:
     """The project that `--config` and SOURCE describe; SOURCE's data files are loaded on the way."""
     document = read_config(arguments.config) if arguments.config else {}
+    document |= chosen_pack(arguments)
     if arguments.source is None:
         if not document.get("datasources") and not document.get("warehouse"):
             raise ConfigError(
@@ -73,6 +74,13 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
     )
 
 
+def chosen_pack(arguments: argparse.Namespace) -> dict[str, str]:
+    """What `--pack` and `--category` say; another pack leaves the category of the configuration behind."""
+    pack, category = getattr(arguments, "pack", None), getattr(arguments, "category", None)
+    said = {"domain": pack, "category": category or ""} if pack else {}
+    return said | ({"category": category} if category else {})
+
+
 def given_password(arguments: argparse.Namespace, *, source: str) -> str | None:
     """The source's password from `--source-env`, or PGPASSWORD for a PostgreSQL source."""
     variable = arguments.source_env
@@ -85,10 +93,12 @@ def given_password(arguments: argparse.Namespace, *, source: str) -> str | None:
 
 def project_of(document: Mapping[str, Any]) -> Project:
     at = clock.now()
+    given = {"created_at": at, "updated_at": at, "llm_config_version": 1, **document}
+    if "domain" in document:
+        # The default category is the default pack's; without one said, a pack's only one is meant.
+        given.setdefault("category", "")
     try:
-        return Project.model_validate(
-            {"created_at": at, "updated_at": at, "llm_config_version": 1, **document}
-        )
+        return Project.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"project: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.cli import cancelling, execution, probing, serving, showing
+from assay_agent.cli import cancelling, execution, packing, probing, serving, showing
 from assay_core import log
 from assay_core.errors import AssayError, TransientError
 
@@ -83,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Explore a source and report what was found", execution.run)
     _source(run)
+    _pack_flags(run)
     _run_flags(run)
     demo = command("demo", "Explore the flights of New York in 2013", execution.demo)
     _run_flags(demo)
@@ -116,6 +117,10 @@ def parser() -> argparse.ArgumentParser:
     _source(estimate)
     estimate.add_argument("--max-steps", type=int, default=100, metavar="N", help="exploration steps (100)")
     estimate.add_argument("--json", action="store_true", help="print JSON")
+    packs = commands.add_parser(
+        "packs", help="Domain packs: what an analyst of a field looks at", allow_abbrev=False
+    )
+    packing.add_commands(packs, shared)
     scout = command(
         "scout", "Serve the rule-based analyst as an OpenAI-compatible model", serving.serve_scout
     )
@@ -137,6 +142,11 @@ def _source(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--source-env", metavar="VAR", help="environment variable that holds the source's password"
     )
+
+
+def _pack_flags(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--pack", metavar="NAME", help="domain pack, see `assay packs list` (generic)")
+    sub.add_argument("--category", metavar="NAME", help="category of the pack (its only one)")
 
 
 def _run_flags(sub: argparse.ArgumentParser) -> None:

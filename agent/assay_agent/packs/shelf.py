@@ -56,10 +56,10 @@ class Shelf:
             stored = self.imported(name)
             if stored is not None:
                 return _readable(stored)
-            if name == _HIDDEN:
-                raise ConfigError(f"domain pack {name!r} is there only with {_SWITCH}=true")
-        elif (Path(name) / "pack.json").is_file():
+        if (Path(name) / "pack.json").is_file():
             return read_pack(Path(name))
+        if name == _HIDDEN:
+            raise ConfigError(f"domain pack {name!r} is there only with {_SWITCH}=true")
         known = sorted({*folders, *(pack.slug for pack in self.all_imported())})
         raise ConfigError(f"domain pack {name!r} not found; available: {', '.join(known) or 'none'}")
 
