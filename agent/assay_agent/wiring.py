@@ -12,6 +12,7 @@ from typing import cast
 
 from assay_agent import plugins
 from assay_agent.adapters.nycflights import load_nycflights
+from assay_agent.adapters.samples import SAMPLES, load_sample
 from assay_agent.adapters.sources import open_source
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.discovery.schema import datasources_of
@@ -36,9 +37,11 @@ from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
 
 __all__ = [
+    "SAMPLES",
     "RunOptions",
     "Wiring",
     "load_nycflights",
+    "load_sample",
     "open_embedder",
     "open_models",
     "open_secrets",

@@ -85,7 +85,12 @@ def parser() -> argparse.ArgumentParser:
     _source(run)
     _pack_flags(run)
     _run_flags(run)
-    demo = command("demo", "Explore the flights of New York in 2013", execution.demo)
+    demo = command(
+        "demo",
+        "Explore the flights of New York in 2013, or an invented warehouse with --pack",
+        execution.demo,
+    )
+    _pack_flags(demo)
     _run_flags(demo)
     again = command("resume", "Continue a failed run where it stopped", execution.resume)
     again.add_argument("run", nargs="?", help="run id or the beginning of one (the newest run)")
