@@ -117,3 +117,15 @@ def test_bad_input_is_one_line_and_exit_ten(
     said = output(capsys, *arguments, code=10)
     assert len([line for line in said.splitlines() if line.startswith("error:")]) == 1
     assert says in said
+
+
+def test_demo_explores_the_invented_warehouse_of_a_pack(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(
+        output(capsys, "demo", "--pack", "ecommerce", "--json", "--quiet", "--max-steps", "40")
+    )
+    areas = {insight["analysis_area"] for insight in document["insights"]}
+    assert areas & {"conversion", "revenue", "retention", "product_performance", "session_behavior"}
+    assert (place / ".assay" / "warehouses" / "sample-ecommerce.duckdb").is_file()
+    assert "the packs that have one: gaming, social" in output(capsys, "demo", "--pack", "shop", code=10)

@@ -25,7 +25,8 @@ _PLACE = re.compile(r"\{(\w+)\}")
 class Fact:
     """`sql` gives one row; `sentence` names its columns in braces; `areas` are those that would report it.
 
-    `scout` is a pattern of the scout's insight that states the same, None where only a query of the field shows it.
+    `scout` is a pattern of the name of the scout's insight that shows it, None where it takes a query of the field; `scout_shows` are
+    the columns whose numbers that insight computes too.
     """
 
     id: str
@@ -36,6 +37,7 @@ class Fact:
     units: Mapping[str, Unit] = field(default_factory=dict)
     trap: str = ""
     scout: str | None = None
+    scout_shows: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:

@@ -23,7 +23,8 @@ SELECT count(*) AS n_children, count(*) - count(p.parent_id) AS n_orphans, count
 FROM children AS c LEFT JOIN parents AS p ON p.parent_id = c.parent_id
 """,
         sentence="{n_orphans} of {n_children} children point at {n_keys} parents that are not there.",
-        scout=r"children.*parent.id without a record in parents",
+        scout=r"children have a parent without a record in parents",
+        scout_shows=("n_orphans",),
     ),
     Fact(
         id="children_written_twice",
@@ -31,7 +32,8 @@ FROM children AS c LEFT JOIN parents AS p ON p.parent_id = c.parent_id
         purpose="Duplicate rows of table children",
         sql="SELECT count(*) AS n_rows, count(*) - count(DISTINCT label) AS n_repeated FROM children",
         sentence="{n_repeated} of {n_rows} rows of children are there twice.",
-        scout=r"[Rr]epeat.*children|children.*(repeat|twice|duplicate)|labels?.*children",
+        scout=r"rows of children repeat another row",
+        scout_shows=("n_repeated",),
     ),
     Fact(
         id="quarter_missing",
@@ -39,7 +41,8 @@ FROM children AS c LEFT JOIN parents AS p ON p.parent_id = c.parent_id
         purpose="Share of missing values of a column that lacks every fourth",
         sql="SELECT avg(CASE WHEN quarter_missing IS NULL THEN 1.0 ELSE 0 END) AS share_missing, count(*) - count(quarter_missing) AS n_missing FROM numbers",
         sentence="numbers.quarter_missing is empty in {n_missing} rows, {share_missing}.",
-        scout=r"quarter missing",
+        scout=r"rows in numbers have no quarter missing",
+        scout_shows=("share_missing", "n_missing"),
     ),
     Fact(
         id="decimal_sum",
