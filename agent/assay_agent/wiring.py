@@ -40,6 +40,7 @@ __all__ = [
     "SAMPLES",
     "RunOptions",
     "Wiring",
+    "checked_project",
     "load_nycflights",
     "load_sample",
     "open_embedder",
@@ -152,6 +153,31 @@ def open_shelf(settings: AgentSettings, store: Store | None) -> Shelf:
     return replace(folders, imported=store.packs.get, all_imported=store.packs.list)
 
 
+def checked_project(project: Project, shelf: Shelf) -> Project:
+    """The project with its category said, once everything in it that needs no connection is known to be right."""
+    pack = shelf.load(project.domain)
+    category = category_of(pack, project)
+    selected_areas(pack, project, ())
+    check_profile(pack, category, project)
+    sources = datasources_of(project)
+    for position, source in enumerate(sources):
+        if source.id in {other.id for other in sources[:position]}:
+            raise ConfigError(f"datasources: the id {source.id!r} is used twice")
+        _refuse_secrets(source.config, where=f"datasource {source.id}")
+        plugins.load("warehouses", source.provider)
+    for where, config in _connections(project):
+        _refuse_secrets(config, where=where)
+    return project.model_copy(update={"category": category})
+
+
+def _connections(project: Project) -> list[tuple[str, Mapping[str, object]]]:
+    """Every other `config` of a project, by where it stands."""
+    found = [(f"llm_providers {entry.id}", entry.config) for entry in project.llm_providers]
+    found += [(f"layer_models {layer}", choice.config) for layer, choice in project.layer_models.items()]
+    single = {"llm": project.llm, "blurb_llm": project.blurb_llm, "embedding": project.embedding}
+    return found + [(name, part.config) for name, part in single.items() if part is not None]
+
+
 def open_secrets(settings: AgentSettings) -> SecretProvider:
     return cast("SecretProvider", plugins.load("secret_providers", settings.secret_provider)())
 
@@ -221,6 +247,5 @@ def _refuse_secrets(config: Mapping[str, object], *, where: str) -> None:
     """A secret in a document would be stored and shown; it comes by reference only."""
     for key in config:
         if key.lower() in _PASSWORD_KEYS:
-            raise ConfigError(
-                f"{where}: config.{key} would store a secret; give it as the secret warehouse-credentials"
-            )
+            by = "warehouse-credentials" if where.startswith("datasource") else "llm-api-key"
+            raise ConfigError(f"{where}: config.{key} would store a secret; give it as the secret {by}")

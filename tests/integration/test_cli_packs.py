@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -12,10 +13,12 @@ from tests.integration.discovery import orders
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mongo_uri: str) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name in ("MONGODB_URI", "QDRANT_URL", "ASSAY_DOMAIN_PACKS", "ASSAY_ENABLE_SYSTEM_TEST"):
+    for name in ("QDRANT_URL", "ASSAY_DOMAIN_PACKS", "ASSAY_ENABLE_SYSTEM_TEST"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MONGODB_URI", mongo_uri)
+    monkeypatch.setenv("MONGODB_DB", f"test_{uuid4().hex[:12]}")
     return tmp_path
 
 
@@ -34,7 +37,6 @@ def test_list_names_every_pack_with_categories_and_areas(
     assert gaming["categories"] == ["match3", "idle", "casual"]
     assert gaming["areas"]["base"] == ["churn", "engagement", "monetization"]
     assert gaming["areas"]["categories"]["casual"] == ["ad_performance", "session_flow"]
-    assert not (place / ".assay").exists()
     monkeypatch.setenv("ASSAY_ENABLE_SYSTEM_TEST", "true")
     assert "system-test" in output(capsys, "packs", "list")
 
@@ -129,3 +131,15 @@ def test_demo_explores_the_invented_warehouse_of_a_pack(
     assert areas & {"conversion", "revenue", "retention", "product_performance", "session_behavior"}
     assert (place / ".assay" / "warehouses" / "sample-ecommerce.duckdb").is_file()
     assert "the packs that have one: gaming, social" in output(capsys, "demo", "--pack", "shop", code=10)
+
+
+def test_looking_at_packs_starts_nothing_where_nothing_was_imported(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MONGODB_URI")
+    assert "gaming" in output(capsys, "packs", "list")
+    assert "churn" in output(capsys, "packs", "show", "gaming")
+    assert not (place / ".assay").exists()
+    output(capsys, "packs", "new", "my-field")
+    output(capsys, "packs", "import", "my-field")
+    assert "imported" in output(capsys, "packs", "list")

@@ -17,8 +17,10 @@ from assay_agent.wiring import open_source
 from assay_core import clock
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, Project
+from assay_core.store.client import Store
 
 _CONFIG_BYTES = 1_000_000
+_NAMED_PROJECTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +74,36 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
         project=project_of({**named, **document, "datasources": [datasource.model_dump()]}),
         password=opened.settings.secret,
     )
+
+
+def stored_project(arguments: argparse.Namespace, store: Store) -> Chosen:
+    """The project that `--project` names. What is stored is what runs, so nothing else may be said beside it."""
+    beside = [
+        name
+        for name, value in (
+            ("SOURCE", arguments.source),
+            ("--config", arguments.config),
+            ("--pack", arguments.pack),
+            ("--category", arguments.category),
+        )
+        if value is not None
+    ]
+    if beside:
+        raise ConfigError(
+            f"--project {arguments.project} runs what is stored; change that with `assay project apply`, without {beside[0]} here"
+        )
+    return Chosen(
+        project=find_project(store, arguments.project), password=given_password(arguments, source="")
+    )
+
+
+def find_project(store: Store, project_id: str) -> Project:
+    """A stored project, or a ConfigError that names some of those that are there."""
+    found = store.projects.get(project_id)
+    if found is None:
+        known = ", ".join(project.id for project in store.projects.list(_NAMED_PROJECTS)) or "none"
+        raise ConfigError(f"there is no project {project_id!r}; stored: {known}")
+    return found
 
 
 def chosen_pack(arguments: argparse.Namespace) -> dict[str, str]:

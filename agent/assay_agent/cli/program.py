@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.cli import cancelling, execution, packing, probing, serving, showing
+from assay_agent.cli import cancelling, execution, judging, packing, probing, projects, serving, showing
 from assay_core import log
 from assay_core.errors import AssayError, TransientError
 
@@ -83,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Explore a source and report what was found", execution.run)
     _source(run)
+    run.add_argument("--project", metavar="ID", help="a stored project, in place of SOURCE and --config")
     _pack_flags(run)
     _run_flags(run)
     demo = command(
@@ -122,6 +123,14 @@ def parser() -> argparse.ArgumentParser:
     _source(estimate)
     estimate.add_argument("--max-steps", type=int, default=100, metavar="N", help="exploration steps (100)")
     estimate.add_argument("--json", action="store_true", help="print JSON")
+    project = commands.add_parser(
+        "project", help="Stored projects: what a run explores, and how", allow_abbrev=False
+    )
+    projects.add_commands(project, shared)
+    said = command(
+        "feedback", "Say of a finding, an advice or a step whether it was worth it", judging.feedback
+    )
+    judging.add_arguments(said)
     packs = commands.add_parser(
         "packs", help="Domain packs: what an analyst of a field looks at", allow_abbrev=False
     )
