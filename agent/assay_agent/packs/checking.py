@@ -55,7 +55,7 @@ class Problem:
     text: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.text}"
+        return " ".join(f"{self.where}: {self.text}".split())
 
 
 def dotted(place: Place) -> str:

@@ -17,6 +17,7 @@ from assay_core.model.project import Project
 _TOLD = 3
 """Problems of a profile told in its one line."""
 _SHOWN_CHARS = 60
+_LINE_CHARS = 500
 
 
 def merge(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +57,11 @@ def profile_problems(schema: Mapping[str, Any], profile: Mapping[str, Any]) -> l
     errors = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).iter_errors(
         cast("Any", profile)
     )
-    told = [line for error in sorted(errors, key=relevance) for line in _told(error)]
+    told = [
+        " ".join(line.split())[:_LINE_CHARS]
+        for error in sorted(errors, key=relevance)
+        for line in _told(error)
+    ]
     return sorted(dict.fromkeys(told))
 
 
