@@ -15,6 +15,8 @@ class AgentSettings(StoreSettings):
     assay_owner: str | None = None
     assay_domain_packs: Path | None = None
     """A folder with further packs."""
+    assay_enable_system_test: bool = False
+    """Offer the pack `system-test`, which tries a warehouse and the way to it."""
     assay_warehouse_middleware: str = ""
     """Names of warehouse middleware, comma separated, the first is the innermost."""
     assay_termination_message: Path = Path("/dev/termination-log")

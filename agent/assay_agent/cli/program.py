@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.cli import cancelling, execution, probing, serving, showing
+from assay_agent.cli import cancelling, execution, judging, packing, probing, projects, serving, showing
 from assay_core import log
 from assay_core.errors import AssayError, TransientError
 
@@ -83,8 +83,15 @@ def parser() -> argparse.ArgumentParser:
 
     run = command("run", "Explore a source and report what was found", execution.run)
     _source(run)
+    run.add_argument("--project", metavar="ID", help="a stored project, in place of SOURCE and --config")
+    _pack_flags(run)
     _run_flags(run)
-    demo = command("demo", "Explore the flights of New York in 2013", execution.demo)
+    demo = command(
+        "demo",
+        "Explore the flights of New York in 2013, or an invented warehouse with --pack",
+        execution.demo,
+    )
+    _pack_flags(demo)
     _run_flags(demo)
     again = command("resume", "Continue a failed run where it stopped", execution.resume)
     again.add_argument("run", nargs="?", help="run id or the beginning of one (the newest run)")
@@ -116,6 +123,18 @@ def parser() -> argparse.ArgumentParser:
     _source(estimate)
     estimate.add_argument("--max-steps", type=int, default=100, metavar="N", help="exploration steps (100)")
     estimate.add_argument("--json", action="store_true", help="print JSON")
+    project = commands.add_parser(
+        "project", help="Stored projects: what a run explores, and how", allow_abbrev=False
+    )
+    projects.add_commands(project, shared)
+    said = command(
+        "feedback", "Say of a finding, an advice or a step whether it was worth it", judging.feedback
+    )
+    judging.add_arguments(said)
+    packs = commands.add_parser(
+        "packs", help="Domain packs: what an analyst of a field looks at", allow_abbrev=False
+    )
+    packing.add_commands(packs, shared)
     scout = command(
         "scout", "Serve the rule-based analyst as an OpenAI-compatible model", serving.serve_scout
     )
@@ -137,6 +156,11 @@ def _source(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--source-env", metavar="VAR", help="environment variable that holds the source's password"
     )
+
+
+def _pack_flags(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--pack", metavar="NAME", help="domain pack, see `assay packs list` (generic)")
+    sub.add_argument("--category", metavar="NAME", help="category of the pack (its only one)")
 
 
 def _run_flags(sub: argparse.ArgumentParser) -> None:

@@ -57,7 +57,7 @@ def render_previous(
     )
     for rating, heading in (("dislike", "AVOID similar conclusions:"), ("like", "MONITOR for changes:")):
         lines = [
-            f"- {titles.get(item.target_id, item.target_id)}{_comment(item)}"
+            f"- {titles.get(item.target_id) or item.target_title or item.target_id}{_comment(item)}"
             for item in feedback
             if item.rating == rating
         ]

@@ -14,6 +14,8 @@ class Feedback(Document):
     discovery_id: str
     target_type: Literal["insight", "recommendation", "exploration_step"]
     target_id: str
+    target_title: str = ""
+    """What the target said, for prompts of runs that no longer read the discovery it stands in."""
     rating: Literal["like", "dislike"]
     comment: str = ""
     created_at: datetime

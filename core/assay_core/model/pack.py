@@ -8,6 +8,9 @@ from pydantic import Field
 
 from assay_core.model.document import Document
 
+PACK_FORMAT_VERSION = 1
+"""The newest shape of a pack that this program reads."""
+
 
 class Area(Document):
     """One analysis area. Lower `priority` goes first; `keywords` are lower-case fragments found in step texts."""
@@ -61,6 +64,7 @@ class DomainPack(Document):
     author: str = ""
     source_url: str = ""
     is_published: bool = True
+    format_version: int = 1
     categories: list[PackCategory]
     prompts: PackPrompts
     analysis_areas: PackAreas

@@ -19,6 +19,7 @@ from assay_core.store.checkpoints import Checkpoints
 from assay_core.store.discoveries import Discoveries
 from assay_core.store.feed import Feed
 from assay_core.store.memory import Memory
+from assay_core.store.packs import Packs
 from assay_core.store.projects import FeedbackRows, Projects
 from assay_core.store.runs import Outcomes, Runs
 from assay_core.store.schema import SchemaCache
@@ -46,6 +47,7 @@ class Store:
         self.feedback = FeedbackRows(self.database)
         self.memory = Memory(self.database)
         self.schema = SchemaCache(self.database)
+        self.packs = Packs(self.database)
 
     @classmethod
     def connect(cls, uri: str, database: str, *, timeout_s: float = 5) -> Self:

@@ -22,6 +22,8 @@ from assay_core.store.rows import storable
 from assay_core.store.translate import translated
 
 _RUNS_AT_ONCE = 500
+_MAY_BE_UNSAID = ("warehouse", "llm", "blurb_llm", "embedding", "prompts")
+"""Parts of a project that a person leaves out to take them back."""
 _BY_RUN = (names.RUN_STEPS, names.OUTCOMES, names.CHECKPOINTS, names.AREA_CHECKPOINTS)
 _BY_PROJECT = (
     *names.LOGS,
@@ -81,10 +83,12 @@ class Projects:
         identifier = names.document_id(project.id)
         created = fields.pop("created_at", None) or at
         fields = {key: value for key, value in fields.items() if key != "_id"} | {"updated_at": at}
+        changes: dict[str, Any] = {"$set": fields, "$setOnInsert": {"created_at": created}}
+        unsaid = {name: "" for name in _MAY_BE_UNSAID if name not in fields}
+        if unsaid:
+            changes["$unset"] = unsaid
         with translated():
-            self._rows.update_one(
-                {"_id": identifier}, {"$set": fields, "$setOnInsert": {"created_at": created}}, upsert=True
-            )
+            self._rows.update_one({"_id": identifier}, changes, upsert=True)
 
     def get(self, project_id: str) -> Project | None:
         with translated():
