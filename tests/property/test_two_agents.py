@@ -315,7 +315,7 @@ class Machine(RuleBasedStateMachine):
         died = {agent.attempt for agent in self.agents if agent.killed}
         if run.status is RunStatus.CANCELLED:
             assert left == []
-        for attempt in set(left) - died:
+        for attempt in set(left) - died if run.attempt not in died else ():
             assert attempt < run.attempt
             assert left.count(attempt) == 1
 

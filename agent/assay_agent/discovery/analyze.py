@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from assay_agent.context import RunContext
 from assay_agent.discovery.explore import Exploration
-from assay_agent.discovery.insights import read_insight
+from assay_agent.discovery.insights import read_insight, without_repeats
 from assay_agent.discovery.recall import Previous
 from assay_agent.discovery.restore import restored_areas
 from assay_agent.discovery.step_index import StepIndex, index_steps
@@ -51,7 +51,7 @@ class AnalysisSoFar:
     steps: dict[str, AnalysisStep] = field(default_factory=dict)
 
     def in_order(self, areas: tuple[Area, ...]) -> Analysis:
-        done = tuple(self.steps[area.id] for area in areas if area.id in self.steps)
+        done = without_repeats([self.steps[area.id] for area in areas if area.id in self.steps])
         return Analysis(
             steps=done, errors=tuple(f"{step.area_id}: {step.error}" for step in done if step.error)
         )

@@ -19,7 +19,7 @@ from assay_agent.evidence.caveats import evidence_quality
 from assay_agent.evidence.numbers import unchecked_numbers
 from assay_agent.llm import replies
 from assay_core.model.insight import Figure, Impact, Insight, Recommendation, Severity
-from assay_core.model.step import ExplorationStep
+from assay_core.model.step import AnalysisStep, ExplorationStep
 from assay_core.model.verdict import CombinedVerdict, InsightValidation
 
 _FIGURES = 40
@@ -179,3 +179,26 @@ def _impact(value: Any) -> Impact:
             for name in ("metric", "estimated_improvement", "reasoning")
         }
     )
+
+
+def without_repeats(steps: Sequence[AnalysisStep]) -> tuple[AnalysisStep, ...]:
+    """The areas in order, an insight that an earlier area told from the same steps left out and counted. Pure."""
+    told: set[tuple[str, tuple[int, ...]]] = set()
+    kept: list[AnalysisStep] = []
+    for step in steps:
+        new: list[Insight] = []
+        for insight in step.insights:
+            said = (" ".join(insight.name.casefold().split()), tuple(sorted(insight.source_steps)))
+            if said not in told:
+                told.add(said)
+                new.append(insight)
+        repeated = len(step.insights) - len(new)
+        ids = {insight.id for insight in new}
+        changes = {
+            "insights": new,
+            "insight_count": len(new),
+            "insights_repeated": repeated,
+            "validation_results": [result for result in step.validation_results if result.insight_id in ids],
+        }
+        kept.append(step.model_copy(update=changes) if repeated else step)
+    return tuple(kept)

@@ -135,6 +135,7 @@ class AnalysisStep(Document):
     insight_count: int = 0
     insights: list[Insight] = []
     insights_dropped_parse: int = 0
+    insights_repeated: int = 0
     parse_retries: int = 0
     validation_results: list[ValidationResult] = []
     error: str | None = None

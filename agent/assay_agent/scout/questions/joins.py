@@ -39,10 +39,12 @@ def join_questions(
     """
     refs = [table.ref, *(other.ref for other, _ in others)]
     for other, theirs in others:
-        if other.ref == table.ref or theirs.rows > roles.rows:
+        if other.ref == table.ref:
             continue
         for mine, key in _pointers(table, other, theirs):
             owner = named_table(mine, refs)
+            if theirs.rows > roles.rows and owner != other.ref:
+                continue
             if roles.distinct(mine) >= roles.rows or owner not in (None, other.ref):
                 continue
             f, r = f"f.{sql.name(mine)}", f"r.{sql.name(key)}"

@@ -32,7 +32,8 @@ _AREAS = {
     "anomalies": ("outlier",),
     "relationships": ("sep", "group", "rate", "corr"),
 }
-_OTHER_AREAS = ("trend", "season", "sep", "group", "conc", "outlier")
+_OTHER_AREAS = tuple(_WRITERS)
+"""In an area the scout does not know anything may bear on it; what an earlier area tells too, the engine leaves out."""
 _PARTS = {"missing": 1, "dup": 1, "corr": 1, "gap": 3, "orphan": 3, "season": 3, "group": 3, "rate": 3}
 """Parts of a family's key, two where nothing is said; a purpose of another model may look like a key and is passed over."""
 _AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
