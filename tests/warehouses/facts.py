@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import atexit
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any, Literal
 
@@ -88,7 +90,9 @@ def printed(value: Any, unit: Unit) -> str:
 @cache
 def warehouse(pack: str) -> Path:
     """The sample of a pack, made once per process."""
-    return load_sample(pack, Path(mkdtemp(prefix="assay-samples-")))
+    folder = Path(mkdtemp(prefix="assay-samples-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
+    return load_sample(pack, folder)
 
 
 @cache
