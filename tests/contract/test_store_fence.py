@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +18,7 @@ from assay_core.store.client import Store
 from assay_core.store.fence import Fence, FencedRun
 from assay_core.store.rows import Insert, Put
 from tests.builders import a_checkpoint, a_feed_row, a_fenced_run, a_run, a_successor
+from tests.relay import Relay, over, relay_to
 
 
 def lost(reason: LossReason) -> Any:
@@ -255,84 +254,14 @@ def test_many_attempts_at_once_leave_the_newest_row(store: Store) -> None:
 # ---------------------------------------------------------------------------------------- when MongoDB is gone
 
 
-class Line:
-    """A TCP relay to the server that a test can cut, with a switch to lose the answer to one mark."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._open: list[socket.socket] = []
-        self._cut = threading.Event()
-        self._doomed: set[int] = set()
-        self.answers_lost = 0
-        self.lose_answers = threading.Event()
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def cut(self) -> None:
-        self._cut.set()
-        self.drop()
-
-    def mend(self) -> None:
-        self._doomed.clear()
-        self._cut.clear()
-
-    def drop(self) -> None:
-        for end in self._open:
-            with suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        self._open.clear()
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self.drop()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            if self._cut.is_set():
-                near.close()
-                continue
-            far = socket.create_connection(self._target)
-            self._open += [near, far]
-            threading.Thread(target=self._pump, args=(near, far, False), daemon=True).start()
-            threading.Thread(target=self._pump, args=(far, near, True), daemon=True).start()
-
-    def _pump(self, source: socket.socket, sink: socket.socket, answers: bool) -> None:
-        with source, suppress(OSError):
-            while data := source.recv(65_536):
-                if not answers and self.lose_answers.is_set() and b"last_mark" in data:
-                    self._doomed.add(source.fileno())
-                if answers and sink.fileno() in self._doomed:
-                    self.lose_answers.clear()
-                    self.answers_lost += 1
-                    self.cut()
-                    return
-                sink.sendall(data)
-            sink.shutdown(socket.SHUT_RDWR)
-
-
 @pytest.fixture
-def line(mongo_uri: str) -> Iterator[Line]:
-    host, _, port = mongo_uri.removeprefix("mongodb://").partition(":")
-    relay = Line((host, int(port)))
+def line(mongo_uri: str) -> Iterator[Relay]:
+    relay = relay_to(mongo_uri)
     yield relay
     relay.close()
 
 
-@contextmanager
-def over(line: Line, store: Store) -> Iterator[Store]:
-    uri = f"mongodb://127.0.0.1:{line.port}/?directConnection=true&heartbeatFrequencyMS=500"
-    with Store.connect(uri, store.database.name, timeout_s=1) as far:
-        yield far
-
-
-def test_a_mark_waits_for_a_server_that_comes_back(store: Store, line: Line) -> None:
+def test_a_mark_waits_for_a_server_that_comes_back(store: Store, line: Relay) -> None:
     fence = a_fenced_run(store).fence
     with over(line, store) as far:
         run = FencedRun(far, fence, retry_s=30)
@@ -345,7 +274,7 @@ def test_a_mark_waits_for_a_server_that_comes_back(store: Store, line: Line) -> 
     assert found.total_queries == 1
 
 
-def test_a_mark_gives_up_after_its_limit(store: Store, line: Line) -> None:
+def test_a_mark_gives_up_after_its_limit(store: Store, line: Relay) -> None:
     fence = a_fenced_run(store).fence
     with over(line, store) as far:
         run = FencedRun(far, fence, retry_s=0.5)
@@ -356,7 +285,7 @@ def test_a_mark_gives_up_after_its_limit(store: Store, line: Line) -> None:
     assert caught.value.dependency == "mongodb"
 
 
-def test_a_mark_whose_answer_was_lost_counts_once(store: Store, line: Line) -> None:
+def test_a_mark_whose_answer_was_lost_counts_once(store: Store, line: Relay) -> None:
     fence = a_fenced_run(store).fence
     uri = f"mongodb://127.0.0.1:{line.port}/?directConnection=true&heartbeatFrequencyMS=500"
     with Store.connect(uri, store.database.name, timeout_s=1) as far:
@@ -372,7 +301,7 @@ def test_a_mark_whose_answer_was_lost_counts_once(store: Store, line: Line) -> N
     assert len(found.lifecycle) == 2
 
 
-def test_a_terminal_mark_whose_answer_was_lost_is_not_taken_for_a_loss(store: Store, line: Line) -> None:
+def test_a_terminal_mark_whose_answer_was_lost_is_not_taken_for_a_loss(store: Store, line: Relay) -> None:
     fence = a_fenced_run(store).fence
     with over(line, store) as far:
         run = FencedRun(far, fence, retry_s=30)

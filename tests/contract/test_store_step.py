@@ -12,7 +12,8 @@ from assay_core.store import names
 from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
 from tests.builders import a_checkpoint, a_feed_row, a_fenced_run, a_successor
-from tests.contract.test_store_fence import Line, line, over
+from tests.contract.test_store_fence import line
+from tests.relay import Relay, over
 
 __all__ = ["line"]
 
@@ -78,7 +79,7 @@ def test_cancelled_run_is_lost_as_cancelled(across: Store) -> None:
     assert caught.value.reason is LossReason.CANCELLED
 
 
-def test_a_step_whose_answer_was_lost_counts_once_and_keeps_its_rows(store: Store, line: Line) -> None:
+def test_a_step_whose_answer_was_lost_counts_once_and_keeps_its_rows(store: Store, line: Relay) -> None:
     fence = a_fenced_run(store).fence
     with over(line, store) as far:
         run = FencedRun(far, fence, retry_s=30)
