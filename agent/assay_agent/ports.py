@@ -174,10 +174,17 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSettings:
+    """What an adapter's `open_model(settings)` receives. `secret_key` is how the user calls the secret; times in seconds."""
+
     provider: str
     model: str
     config: Mapping[str, Any] = field(default_factory=dict)
     secret: str | None = field(default=None, repr=False)
+    secret_key: str = "llm-api-key"
+    timeout_s: float = 300.0
+    tries: int = 3
+    backoff_s: float = 5.0
+    request_delay_s: float = 0.0
 
 
 # ------------------------------------------------------------------------------------------- embedder and vectors

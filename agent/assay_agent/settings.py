@@ -29,6 +29,10 @@ class AgentSettings(StoreSettings):
     analysis_parse_max_retries: int = Field(default=1, ge=0, le=5)
     recommendation_parse_max_retries: int = Field(default=1, ge=0, le=5)
     warehouse_query_timeout: Seconds = 300.0
+    llm_timeout: Seconds = 300.0
+    llm_retry_max_attempts: int = Field(default=3, ge=1, le=20)
+    llm_retry_base_backoff: Seconds = 5.0
+    llm_request_delay_ms: int = Field(default=0, ge=0, le=60_000)
     log_level: str = "info"
 
     def middleware_names(self) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from assay_agent.adapters.samples import SAMPLES, load_sample
 from assay_agent.adapters.sources import open_source
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.discovery.schema import datasources_of
+from assay_agent.llm.layers import DEFAULT as DEFAULT_LAYER
+from assay_agent.llm.layers import Choice, choices_of, secret_keys
 from assay_agent.llm.roles import RoleModels
 from assay_agent.packs import Shelf, category_of, check_profile, selected_areas, templates
 from assay_agent.policy import Policy
@@ -31,7 +33,7 @@ from assay_agent.ports import (
 )
 from assay_agent.settings import AgentSettings
 from assay_core.errors import ConfigError
-from assay_core.model.project import Datasource, LLMConfig, Project
+from assay_core.model.project import Datasource, Project
 from assay_core.model.run import DiscoveryRun
 from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
@@ -92,7 +94,7 @@ class Wiring:
         pack = open_shelf(self.settings, self.store).load(project.domain)
         areas = selected_areas(pack, project, options.areas)
         check_profile(pack, category_of(pack, project), project)
-        model = open_models(project, self.secrets)
+        model = open_models(project, self.secrets, self.settings)
         warehouses = open_warehouses(project, self.secrets, middleware=self.settings.middleware_names())
         for warehouse in warehouses.values():
             resources.callback(warehouse.close)
@@ -187,21 +189,41 @@ def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
     return cast("Embedder", plugins.load("embedders", configured or settings.embedding_provider)())
 
 
-def open_models(project: Project, secrets: SecretProvider) -> RoleModels:
-    """The project's model for every layer. Without any, the scout: the analyst that needs none."""
-    config = project.llm or LLMConfig(provider="scout", model="")
-    return RoleModels(_open_model(config, project, secrets))
+def open_models(project: Project, secrets: SecretProvider, settings: AgentSettings) -> RoleModels:
+    """The project's model for every layer; layers that choose the same share one. Without any, the scout."""
+    choices = choices_of(project)
+    opened: list[tuple[Choice, LanguageModel]] = []
+    by_layer: dict[str, LanguageModel] = {}
+    for layer, choice in choices.items():
+        known = next((model for other, model in opened if other == choice), None)
+        by_layer[layer] = known or _open_model(choice, project, secrets, settings)
+        opened.append((choice, by_layer[layer]))
+    return RoleModels(by_layer.pop(DEFAULT_LAYER), by_layer)
 
 
-def _open_model(config: LLMConfig, project: Project, secrets: SecretProvider) -> LanguageModel:
-    factory = plugins.load("llms", config.provider)
-    settings = ModelSettings(
-        provider=config.provider,
-        model=config.model,
-        config=config.config,
-        secret=secrets.get(project_id=project.id, key="llm-api-key"),
+def _open_model(
+    choice: Choice, project: Project, secrets: SecretProvider, settings: AgentSettings
+) -> LanguageModel:
+    factory = plugins.load("llms", choice.provider)
+    _refuse_secrets(choice.config, where=f"model connection {choice.entry}")
+    keys = secret_keys(choice)
+    found = (secrets.get(project_id=project.id, key=key) for key in keys)
+    return cast(
+        "LanguageModel",
+        factory(
+            ModelSettings(
+                provider=choice.provider,
+                model=choice.model,
+                config=choice.config,
+                secret=next((secret for secret in found if secret), None),
+                secret_key=keys[0],
+                timeout_s=settings.llm_timeout,
+                tries=settings.llm_retry_max_attempts,
+                backoff_s=settings.llm_retry_base_backoff,
+                request_delay_s=settings.llm_request_delay_ms / 1000,
+            )
+        ),
     )
-    return cast("LanguageModel", factory(settings))
 
 
 def open_warehouses(

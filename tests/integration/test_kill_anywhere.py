@@ -20,6 +20,19 @@ def test_run_killed_at_any_point_ends_like_an_undisturbed_one(
     assert [finding for finding in findings if finding.wrong()] == []
 
 
+def test_last_word_of_the_model_is_not_asked_for_again(store: Store, mongo_uri: str, tmp_path: Path) -> None:
+    """Killed between the step that ends the exploration and its summary."""
+    size = Size(steps=30, areas=("data_quality",))
+    with World(store, mongo_uri, tmp_path, size) as world:
+        calm = world.run()
+        last = sum(point.startswith("before:store.bulkWrite") for point in calm.points) - 2
+        ended = world.run(kill=f"after:store.bulkWrite:{last}")
+    assert len(calm.documents["discovery_exploration_steps"]) == last < size.steps
+    assert ended.attempts == 2
+    assert ended.documents["discovery_exploration_steps"] == calm.documents["discovery_exploration_steps"]
+    assert ended.reasked == 0
+
+
 def test_areas_side_by_side_are_paid_for_once_each_at_most(
     store: Store, mongo_uri: str, tmp_path: Path
 ) -> None:

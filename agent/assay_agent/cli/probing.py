@@ -49,7 +49,7 @@ def _warehouse(arguments: argparse.Namespace, settings: AgentSettings) -> str:
 def _llm(arguments: argparse.Namespace, settings: AgentSettings) -> str:
     document = read_config(arguments.config) if arguments.config else {}
     project = project_of({"id": "test-connection", **document})
-    model = open_models(project, open_secrets(settings))
+    model = open_models(project, open_secrets(settings), settings)
     message = Message("user", "Answer with the one word: ready")
     reply = model.complete(CompletionRequest(layer="exploration", messages=(message,), max_output_tokens=64))
     return f"{model.provider}/{model.model} answered {' '.join(reply.text.split())[:60]!r}"
@@ -85,7 +85,7 @@ def estimate(arguments: argparse.Namespace) -> int:
     finally:
         for warehouse in warehouses.values():
             warehouse.close()
-    model = open_models(chosen.project, secrets)
+    model = open_models(chosen.project, secrets, settings)
     tokens_in, tokens_out = expected_tokens(len(tables), arguments.max_steps, policy_of(settings))
     figures = {
         "tables": len(tables),

@@ -23,7 +23,7 @@ from assay_agent.exploration.replay import action_of
 from assay_agent.prompts import render
 from assay_core.errors import CheckpointUnusable
 from assay_core.model.run import RunStep
-from assay_core.model.step import ExplorationCheckpoint, ExplorationStep
+from assay_core.model.step import ExplorationCheckpoint, ExplorationStep, StepAction
 from assay_core.resume import replayable
 
 
@@ -58,8 +58,10 @@ def explore(ctx: RunContext, previous: Previous, schema: Schema) -> Exploration:
             duration_ms=summary.exploration_duration_ms or 0,
             restored=True,
         )
-    message, completed = "", False
-    for number in range(len(steps) + 1, ctx.max_steps + 1):
+    # The last attempt may have died between the model's last word and the summary.
+    completed = bool(steps) and steps[-1].action is StepAction.COMPLETE
+    message = steps[-1].query_purpose if completed else ""
+    for number in () if completed else range(len(steps) + 1, ctx.max_steps + 1):
         ctx.check()
         taken = take(ctx, desk, conversation, number)
         record_step(ctx, desk, taken)
