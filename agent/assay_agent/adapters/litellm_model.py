@@ -19,7 +19,7 @@ from typing import Any
 from assay_agent.adapters.litellm_failures import Again, End, Failure, Without, decide
 from assay_agent.adapters.litellm_providers import PREFIX, call_arguments, positive
 from assay_agent.ports import Completion, CompletionRequest, FinishReason, ModelSettings, Usage
-from assay_core.errors import AssayError, ConfigError, TransientError
+from assay_core.errors import ConfigError
 
 DEFAULT_CONTEXT_TOKENS = 128_000
 BACKOFF_CAP_S = 60.0
@@ -76,6 +76,8 @@ class _Import:
         except ImportError as error:
             self._error = error
             return
+        # It builds some of its own models as it is first used, and warns of them.
+        warnings.filterwarnings("ignore", message="Items? .* on TypedDict class", category=UserWarning)
         litellm.telemetry = False
         litellm.suppress_debug_info = True
         litellm.drop_params = False
@@ -83,6 +85,10 @@ class _Import:
 
 
 _sdk = _Import()
+
+
+class _NoChoices(Exception):
+    """A reply that is none; a fault of the server like any other."""
 
 
 class LitellmModel:
@@ -127,8 +133,6 @@ class LitellmModel:
             sent = self._sent(request)
             try:
                 return _completion(sdk, sdk.completion(**sent))
-            except AssayError:
-                raise
             except Exception as error:
                 verdict = decide(
                     _failure(error),
@@ -202,10 +206,10 @@ def _failure(error: Exception) -> Failure:
 
 
 def _completion(sdk: Any, response: Any) -> Completion:
-    """The reply in our terms; a body without choices is a fault of the server, tried again by the caller as any other."""
+    """The reply in our terms."""
     choices = getattr(response, "choices", None) or []
     if not choices:
-        raise TransientError("the model's server sent a reply without choices", dependency="model")
+        raise _NoChoices("the server sent a reply without choices")
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else ""
     reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or ""
