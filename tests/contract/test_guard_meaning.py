@@ -12,7 +12,7 @@ import pytest
 
 from assay_agent.sql.guard import check
 from tests.integration.postgres import postgres_server
-from tests.unit.sql_queries import TABLES, queries
+from tests.unit.sql_corpus.queries.all import TABLES, queries
 
 Ask = Callable[[str], list[Any]]
 

@@ -11,10 +11,9 @@ from assay_agent.sql.guard import check
 from assay_agent.sql.limits import limited
 from assay_agent.sql.repair import extract_sql
 from assay_core.errors import QueryError
-from tests.unit.sql_attacks import BY_DIALECT, EVERYWHERE
-from tests.unit.sql_queries import queries
+from tests.unit.sql_corpus.attacks.all import DIALECTS, attacks
+from tests.unit.sql_corpus.queries.all import queries
 
-DIALECTS = ("duckdb", "sqlite", "postgres")
 _WORDS = st.sampled_from(
     [
         "select",
@@ -97,7 +96,7 @@ _WORDS = st.sampled_from(
 _SOUP = st.lists(_WORDS, max_size=40).map(" ".join)
 _MUTATED = st.builds(
     lambda sql, at, text: sql[: at % (len(sql) + 1)] + text + sql[at % (len(sql) + 1) :],
-    st.sampled_from([*EVERYWHERE[:150], *queries("duckdb"), *queries("postgres")]),
+    st.sampled_from([*(sql for _, sql in attacks("duckdb")), *(q for d in DIALECTS for q in queries(d))]),
     st.integers(0, 500),
     st.text(max_size=4) | _WORDS,
 )
@@ -161,8 +160,3 @@ def test_any_reply_gives_a_statement_or_none(text: str) -> None:
 @given(text=_SOUP, rows=st.integers(1, 1000))
 def test_limiting_any_text_keeps_its_beginning(text: str, rows: int) -> None:
     assert limited(text, dialect="duckdb", rows=rows).startswith(text[:4].rstrip())
-
-
-def test_the_corpora_do_not_overlap() -> None:
-    for dialect in DIALECTS:
-        assert not set(queries(dialect)) & {*EVERYWHERE, *BY_DIALECT[dialect]}

@@ -6,23 +6,21 @@ import time
 from contextlib import suppress
 
 import pytest
+from sqlglot.dialects.dialect import Dialect as Grammar
 
 from assay_agent.sql.guard import check
+from assay_agent.sql.nodes import REFUSED_FUNCTIONS
 from assay_core.errors import QueryError
-from tests.unit.sql_attacks import BY_DIALECT, EVERYWHERE, attacks
-from tests.unit.sql_queries import queries
-
-DIALECTS = ("duckdb", "sqlite", "postgres")
+from tests.unit.sql_corpus.attacks.all import DIALECTS, EVERYWHERE, OWN, attacks
+from tests.unit.sql_corpus.queries.all import queries
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_attack_is_refused_by_the_guard(dialect: str) -> None:
     passed = []
-    for own, sql in attacks():
-        if own != dialect:
-            continue
+    for kind, sql in attacks(dialect):
         try:
-            passed.append((sql[:80], check(sql, dialect=dialect).sql[:80]))
+            passed.append((kind, sql[:80], check(sql, dialect=dialect).sql[:80]))
         except QueryError as error:
             assert error.kind == "guard"
             assert str(error).startswith("Refused before execution: ")
@@ -30,9 +28,14 @@ def test_every_attack_is_refused_by_the_guard(dialect: str) -> None:
     assert passed == []
 
 
-def test_the_attack_corpus_is_large() -> None:
-    assert len(EVERYWHERE) >= 150
-    assert all(len(set(own)) == len(own) >= 50 for own in BY_DIALECT.values())
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_corpora_are_large_and_hold_nothing_twice(dialect: str) -> None:
+    hostile = [sql for _, sql in attacks(dialect)]
+    honest = queries(dialect)
+    assert len(hostile) == len(set(hostile)) >= 500
+    assert len(honest) == len(set(honest)) >= 250
+    assert not set(hostile) & set(honest)
+    assert all(several for several in (*EVERYWHERE.values(), *OWN[dialect].values()))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -181,3 +184,39 @@ def test_no_chain_takes_the_parser_long(dialect: str, part: str) -> None:
 def test_the_deepest_nesting_an_analyst_writes_passes() -> None:
     sql = "SELECT * FROM " + "(SELECT * FROM " * 15 + "flights" + ") t" * 15
     assert check(sql, dialect="postgres").tables == ("flights",)
+
+
+@pytest.mark.parametrize(
+    ("written", "runs"),
+    [
+        ("SELECT 'it''s'", "SELECT 'it''s'"),
+        (r"SELECT 'it\'s'", "SELECT 'it''s'"),
+        (r"SELECT 'a\', pg_sleep(1) --'", "SELECT 'a'', pg_sleep(1) --'"),
+        (r"SELECT 'ends in \\'", r"SELECT 'ends in \\'"),
+        (r"""SELECT "it's", 'it\'s' FROM t""", """SELECT "it's", 'it''s' FROM t"""),
+    ],
+)
+def test_redshift_texts_end_alike_whether_or_not_a_backslash_escapes(written: str, runs: str) -> None:
+    assert check(written, dialect="redshift").sql == runs
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_word_that_is_a_function_without_brackets_is_refused_or_the_time(dialect: str) -> None:
+    classes = {
+        kind.__name__ for kind in Grammar.get_or_raise(dialect).parser_class.NO_PAREN_FUNCTIONS.values()
+    }
+    times = {
+        "CurrentDate",
+        "CurrentDatetime",
+        "CurrentTime",
+        "CurrentTimestamp",
+        "Localtime",
+        "Localtimestamp",
+    }
+    assert classes <= times | REFUSED_FUNCTIONS
+
+
+def test_sqlite_reads_a_table_after_in_and_duckdb_a_list() -> None:
+    assert check("SELECT a FROM t WHERE a IN tags", dialect="duckdb").tables == ("t",)
+    with pytest.raises(QueryError, match="a bare name after IN is a table here"):
+        check("SELECT a FROM t WHERE a IN u", dialect="sqlite")

@@ -7,10 +7,15 @@ further dialect is a further row here and lists in `functions`; no other module 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from assay_agent.sql import functions
 from assay_core.errors import ConfigError
+
+_SESSION_VALUES = functions.names(
+    "user current_user session_user system_user current_role current_catalog current_schema"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,26 @@ class Dialect:
     """A table name may be taken for a file name."""
     hints: tuple[str, ...]
     """Common mistakes and what to write instead, for the repair prompt."""
+    system_tables: frozenset[str] = frozenset()
+    """Table names that are the system's in whole, where the prefixes would catch too much."""
+    system_schema_prefixes: tuple[str, ...] = ()
+    """Schemas that start so are the system's, and nobody can create one."""
+    dots_split_names: bool = False
+    """One quoted name with dots in it is read as several."""
+    struct_literals: bool = False
+    """`{'a': 1}` is a value."""
+    row_kinds: bool = False
+    """SELECT AS STRUCT and SELECT AS VALUE exist."""
+    in_reads_a_table: bool = False
+    """`x IN name` reads the table `name`."""
+    catalogue_types: bool = False
+    """Types exist whose input looks a name up in the catalogue, as regclass does."""
+    plain_names: bool = False
+    """A backslash in a quoted name escapes for the engine, and not for the parser."""
+    doubled_quotes: bool = False
+    """Whether a backslash escapes in a text is a setting of the server: a quote must be doubled."""
+    unfaithful: Mapping[str, str] = field(default_factory=dict)
+    """Words that the parser turns into something of another meaning, and what to write instead."""
 
 
 _WORD = re.compile(r"[a-z_][a-z0-9_]*")
@@ -60,10 +85,11 @@ DUCKDB = Dialect(
     table_functions=functions.TABLE_FUNCTIONS["duckdb"],
     system_schemas=frozenset({"information_schema", "pg_catalog", "system", "temp"}),
     system_prefixes=("duckdb_", "sqlite_master", "sqlite_schema", "sqlite_temp", "pragma_", "pg_"),
-    system_values=frozenset(),
+    system_values=_SESSION_VALUES,
     system_names_anywhere=True,
     function_schemas=frozenset(),
     files_as_tables=True,
+    struct_literals=True,
     hints=(
         "A name that is not all lower-case letters, digits and underscores, or is a keyword, needs double quotes.",
         "A text column must be cast before arithmetic or date functions: TRY_CAST(x AS DOUBLE), TRY_CAST(x AS DATE).",
@@ -83,7 +109,9 @@ SQLITE = Dialect(
     table_functions=functions.TABLE_FUNCTIONS["sqlite"],
     system_schemas=frozenset({"temp", "information_schema"}),
     system_prefixes=("sqlite_", "pragma_", "dbstat"),
+    system_tables=frozenset({"bytecode", "tables_used", "fsdir", "zipfile", "completion", "carray"}),
     system_values=frozenset(),
+    in_reads_a_table=True,
     system_names_anywhere=True,
     function_schemas=frozenset(),
     files_as_tables=False,
@@ -107,17 +135,9 @@ POSTGRES = Dialect(
     table_functions=functions.TABLE_FUNCTIONS["postgres"],
     system_schemas=frozenset({"information_schema", "pg_catalog", "pg_toast", "pg_temp"}),
     system_prefixes=("pg_",),
-    system_values=frozenset(
-        {
-            "user",
-            "current_user",
-            "session_user",
-            "system_user",
-            "current_role",
-            "current_catalog",
-            "current_schema",
-        }
-    ),
+    system_values=_SESSION_VALUES,
+    system_schema_prefixes=("pg_",),
+    catalogue_types=True,
     system_names_anywhere=False,
     function_schemas=frozenset({"pg_catalog"}),
     files_as_tables=False,
@@ -137,7 +157,66 @@ POSTGRES = Dialect(
     ),
 )
 
-_DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SQLITE, POSTGRES)}
+BIGQUERY = Dialect(
+    name="bigquery",
+    title="BigQuery",
+    functions=functions.BIGQUERY,
+    table_functions=functions.TABLE_FUNCTIONS["bigquery"],
+    system_schemas=frozenset({"information_schema"}),
+    system_prefixes=("__tables",),
+    system_values=_SESSION_VALUES,
+    system_names_anywhere=True,
+    function_schemas=frozenset(),
+    files_as_tables=False,
+    dots_split_names=True,
+    row_kinds=True,
+    plain_names=True,
+    hints=(
+        "Table names go in backticks: `dataset.table` or `project.dataset.table`; text goes in single quotes.",
+        "`/` on integers gives FLOAT64 and fails on zero: SAFE_DIVIDE(a, b). Whole division is DIV(a, b).",
+        "DATE, DATETIME and TIMESTAMP do not mix: DATE(ts), TIMESTAMP(d), or CAST one of them.",
+        "Differences and sums have a part: DATE_DIFF(a, b, DAY), DATE_ADD(d, INTERVAL 7 DAY), TIMESTAMP_TRUNC(ts, HOUR).",
+        "Arrays are joined with UNNEST: FROM t, UNNEST(t.items) AS item; an empty array drops the row, LEFT JOIN keeps it.",
+        "Fields of a STRUCT are read with a dot; a repeated record must be unnested first.",
+        "Every selected column is in GROUP BY or inside an aggregate; STRUCT and ARRAY cannot be grouped.",
+        "Window results are filtered in QUALIFY (it needs a WHERE, GROUP BY or HAVING too), aggregates in HAVING.",
+        "Percentiles: APPROX_QUANTILES(x, 100)[OFFSET(90)]. Conditional counts: COUNTIF(c).",
+        "SAFE_CAST(x AS INT64) gives NULL where CAST fails. Date shards: `events_*` with _TABLE_SUFFIX in WHERE.",
+        "A table not found: use the exact name of the catalogue; names are case-sensitive.",
+    ),
+)
+
+REDSHIFT = Dialect(
+    name="redshift",
+    title="Redshift",
+    functions=functions.REDSHIFT,
+    table_functions=functions.TABLE_FUNCTIONS["redshift"],
+    system_schemas=frozenset({"information_schema", "pg_catalog", "pg_internal", "catalog_history", "sys"}),
+    system_prefixes=("pg_", "stl_", "stv_", "svl_", "svv_", "svcs_", "stcs_", "sys_", "padb_", "sysh_"),
+    system_values=_SESSION_VALUES | {"current_user_id", "current_namespace", "current_aws_account"},
+    system_names_anywhere=False,
+    system_schema_prefixes=("pg_",),
+    function_schemas=frozenset({"pg_catalog"}),
+    files_as_tables=False,
+    catalogue_types=True,
+    doubled_quotes=True,
+    unfaithful={"add_months": "write DATEADD(month, n, d)"},
+    hints=(
+        "Unquoted and quoted names alike are folded to lower case.",
+        "Integer divided by integer is an integer: write x::float / y; guard zero with NULLIF(y, 0).",
+        "Dates: DATE_TRUNC('month', ts), DATEADD(day, 7, d), DATEDIFF(day, a, b), TO_CHAR(ts, 'YYYY-MM').",
+        "Text is joined over rows with LISTAGG(x, ', ') WITHIN GROUP (ORDER BY x); there is no STRING_AGG or ARRAY_AGG.",
+        "There is no FILTER clause on an aggregate: SUM(CASE WHEN c THEN 1 ELSE 0 END).",
+        "Distinct counts of large columns: APPROXIMATE COUNT(DISTINCT x). Percentiles: PERCENTILE_CONT(0.9) WITHIN GROUP "
+        "(ORDER BY x) or MEDIAN(x); at most one such order per SELECT.",
+        "There is no generate_series over tables and no DISTINCT ON; number rows with ROW_NUMBER() and filter in QUALIFY.",
+        "A correlated subquery is allowed only in simple forms; rewrite it as a join.",
+        "SUPER values are navigated with dots and [0]; JSON in text needs JSON_EXTRACT_PATH_TEXT(x, 'key').",
+        "A table not found: qualify it with its schema as in the catalogue.",
+    ),
+)
+
+_DIALECTS = {dialect.name: dialect for dialect in (DUCKDB, SQLITE, POSTGRES, BIGQUERY, REDSHIFT)}
 
 
 def dialect_of(name: str) -> Dialect:

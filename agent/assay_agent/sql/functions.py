@@ -113,7 +113,7 @@ POSTGRES = (
     macaddr8_set7bit
     array_to_tsvector get_current_ts_config numnode plainto_tsquery phraseto_tsquery websearch_to_tsquery querytree
     setweight strip to_tsquery to_tsvector json_to_tsvector jsonb_to_tsvector ts_delete ts_filter ts_headline ts_rank
-    ts_rank_cd ts_rewrite tsquery_phrase tsvector_to_array
+    ts_rank_cd tsquery_phrase tsvector_to_array
     array_dims array_fill array_lower array_ndims array_positions array_replace array_reverse array_sample array_shuffle
     array_sort array_upper trim_array generate_subscripts generate_series
     isempty lower_inf range_merge multirange range_agg range_intersect_agg int4range int8range numrange tsrange
@@ -138,7 +138,82 @@ POSTGRES = (
     """)
 )
 
+BIGQUERY = _ANSI | names("""
+    acosh asinh atanh cbrt cosh cot coth csc csch sec sech sinh tanh div greatest least ieee_divide is_inf is_nan rand
+    range_bucket safe_add safe_divide safe_multiply safe_negate safe_subtract bit_count
+    euclidean_distance cosine_distance edit_distance
+    any_value array_agg array_concat_agg bit_and bit_or bit_xor countif corr covar_pop covar_samp logical_and logical_or
+    max_by min_by stddev stddev_pop stddev_samp string_agg var_pop var_samp variance percentile_cont percentile_disc
+    approx_count_distinct approx_quantiles approx_top_count approx_top_sum
+    hll_count.init hll_count.extract hll_count.merge hll_count.merge_partial
+    kll_quantiles.init_int64 kll_quantiles.init_float64 kll_quantiles.extract_int64 kll_quantiles.extract_float64
+    kll_quantiles.merge_int64 kll_quantiles.merge_float64 kll_quantiles.extract_point_int64
+    kll_quantiles.extract_point_float64 kll_quantiles.merge_partial
+    ascii byte_length bytes char_length character_length chr code_points_to_bytes code_points_to_string collate concat
+    contains_substr ends_with format from_base32 from_base64 from_hex initcap instr left lpad normalize
+    normalize_and_casefold octet_length regexp_contains regexp_extract regexp_extract_all regexp_instr regexp_replace
+    regexp_substr repeat reverse right rpad safe_convert_bytes_to_string soundex split starts_with strpos to_base32
+    to_base64 to_code_points to_hex translate unicode
+    md5 sha1 sha256 sha512 farm_fingerprint generate_uuid
+    date datetime time timestamp current_datetime date_add date_sub date_diff date_trunc date_bucket date_from_unix_date
+    unix_date datetime_add datetime_sub datetime_diff datetime_trunc datetime_bucket time_add time_sub time_diff time_trunc
+    timestamp_add timestamp_sub timestamp_diff timestamp_trunc timestamp_bucket timestamp_seconds timestamp_millis
+    timestamp_micros unix_seconds unix_millis unix_micros last_day parse_date parse_datetime parse_time parse_timestamp
+    format_date format_datetime format_time format_timestamp string make_interval justify_days justify_hours
+    justify_interval interval
+    array_concat array_first array_last array_length array_reverse array_slice array_to_string generate_array
+    generate_date_array generate_timestamp_array array_filter array_transform array_includes array_includes_any
+    array_includes_all array_is_distinct array_max array_min array_sum array_avg array_zip flatten offset ordinal
+    safe_offset safe_ordinal range range_start range_end range_contains range_overlaps range_intersect
+    generate_range_array
+    bool int64 float64 float32 lax_bool lax_int64 lax_float64 lax_string json_array json_array_append json_array_insert
+    json_extract json_extract_array json_extract_scalar json_extract_string_array json_flatten json_keys json_object
+    json_query json_query_array json_remove json_set json_strip_nulls json_type json_value json_value_array parse_json
+    to_json to_json_string bool_array float64_array int64_array string_array
+    if ifnull nullifzero zeroifnull safe_cast typeof
+    net.host net.ip_from_string net.ip_net_mask net.ip_to_string net.ip_trunc net.ipv4_from_int64 net.ipv4_to_int64
+    net.public_suffix net.reg_domain net.safe_ip_from_string
+    st_area st_asgeojson st_astext st_boundary st_boundingbox st_buffer st_centroid st_clusterdbscan st_contains
+    st_convexhull st_coveredby st_covers st_difference st_distance st_dwithin st_equals st_geogfromgeojson
+    st_geogfromtext st_geogpoint st_geohash st_intersection st_intersects st_isempty st_length st_makeline st_numpoints
+    st_perimeter st_simplify st_snaptogrid st_touches st_union st_union_agg st_within st_x st_y s2_cellidfrompoint
+    int integer float numeric bignumeric decimal bigdecimal array struct unnest week
+    is_json exists any all some
+""")
+
+REDSHIFT = _ANSI | names("""
+    cbrt cot dexp dlog1 dlog10 degrees greatest least random
+    approximate any_value listagg median bool_and bool_or bit_and bit_or stddev stddev_pop stddev_samp variance var_pop
+    var_samp percentile_cont percentile_disc ratio_to_report hll hll_create_sketch hll_cardinality hll_combine
+    hll_combine_sketches
+    ascii bpcharcmp bttext_pattern_cmp btrim bttrim char_length character_length textlen charindex chr collate concat crc32
+    func_sha1 initcap left len lpad md5 octetindex octet_length quote_ident quote_literal regexp_count regexp_instr
+    regexp_replace regexp_substr repeat replicate reverse right rpad sha sha1 sha2 soundex difference split_part
+    split_to_array strpos strtol to_hex translate substring_index fnv_hash checksum farmfingerprint64 from_hex
+    from_varbyte to_varbyte bit_length
+    convert_timezone date_cmp date_cmp_timestamp date_cmp_timestamptz date_diff date_part date_part_year
+    date_trunc dateadd datediff getdate interval_cmp last_day months_between next_day timeofday timestamp_cmp
+    timestamp_cmp_date timestamp_cmp_timestamptz timestamptz_cmp timestamptz_cmp_date timestamptz_cmp_timestamp timezone
+    to_timestamp to_char to_date to_number trunc sysdate age now
+    nvl nvl2 decode case convert isnull
+    json_extract_path_text json_extract_array_element_text json_array_length json_parse json_serialize
+    json_serialize_to_varbyte is_valid_json is_valid_json_array can_json_parse json_typeof json_size
+    array array_concat array_contains array_distinct array_except array_flatten array_intersection array_position
+    array_positions array_sort array_to_string array_union get_array_length subarray object object_transform
+    is_array is_bigint is_boolean is_char is_decimal is_float is_integer is_object is_scalar is_smallint is_super
+    is_varchar get_number_attributes
+    lower_attribute_names upper_attribute_names dense_rank
+    st_area st_asgeojson st_astext st_azimuth st_boundary st_buffer st_centroid st_contains st_covers st_distance
+    st_distancesphere st_dwithin st_geohash st_geomfromtext st_geomfromgeojson st_intersection st_intersects st_isvalid
+    st_length st_makepoint st_point st_polygon st_setsrid st_srid st_transform st_union st_within st_x st_y
+    h3_frompoint h3_tolatitude h3_tolongitude
+    date timestamp timestamptz time timetz interval numeric int2 int4 int8 float4 float8 bool text varchar char
+    version exists any all some row generate_series unnest pi
+""")
+
 TABLE_FUNCTIONS = {
+    "bigquery": names("unnest"),
+    "redshift": names("generate_series"),
     "duckdb": names("unnest generate_series range generate_subscripts regexp_split_to_table"),
     "sqlite": names("json_each json_tree"),
     "postgres": names("""

@@ -36,5 +36,5 @@ REFUSED_FUNCTIONS = names("""
     DecryptRaw CurrentAccount CurrentAccountName CurrentAvailableRoles CurrentCatalog CurrentClient CurrentDatabase
     CurrentIpAddress CurrentOrganizationName CurrentOrganizationUser CurrentRegion CurrentRole CurrentRoleType
     CurrentSchema CurrentSchemas CurrentSecondaryRoles CurrentSession CurrentStatement CurrentTransaction CurrentUser
-    CurrentUserId CurrentWarehouse SessionUser DynamicIdentifier StarMap Apply Search SearchIp NetFunc SafeFunc Host
+    CurrentUserId CurrentWarehouse SessionUser DynamicIdentifier StarMap Apply Search SearchIp
     """)

@@ -6,6 +6,7 @@ in both forms on the real engine. Rendering the parse of a rendering gives that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from sqlglot import exp
@@ -31,18 +32,40 @@ _TAKES_LAMBDA = frozenset(
 )
 
 
-def render(tree: exp.Expr, *, dialect: str) -> str:
-    """The statement as text, without comments, function names as written. Raises sqlglot's UnsupportedError."""
-    copied = tree.copy()
-    for rewrite in _REWRITES.get(dialect, ()):
-        rewrite(copied)
-    return copied.sql(
+def render(tree: exp.Expr, *, dialect: str, source: str) -> str:
+    """The statement as text, without comments, function names as written. Raises sqlglot's UnsupportedError.
+
+    `source` is the text that was parsed to `tree`. The tree is used up: what it holds afterwards is no longer its meaning.
+    """
+    for sign, rewrite in _REWRITES.get(dialect, ()):
+        if sign.search(source):
+            rewrite(tree)
+    text = tree.sql(
         dialect=dialect,
-        copy=False,  # it is our own copy already
+        copy=False,
         comments=False,
         normalize_functions=False,
         unsupported_level=ErrorLevel.RAISE,
     )
+    return _doubled(text) if dialect in _DOUBLED_QUOTES and "\\'" in text else text
+
+
+def _doubled(text: str) -> str:
+    """`'it\\'s'` as `'it''s'`: read alike whether or not the server lets a backslash escape."""
+    parts: list[str] = []
+    inside = ""
+    index = 0
+    while index < len(text):
+        pair = text[index : index + 2]
+        if inside == "'" and pair[0] == "\\" and len(pair) == 2:
+            parts.append("''" if pair == "\\'" else pair)
+            index += 2
+            continue
+        if pair[0] in "'\"":
+            inside = pair[0] if not inside else "" if pair[0] == inside else inside
+        parts.append(pair[0])
+        index += 1
+    return "".join(parts)
 
 
 def _json_arrows(tree: exp.Expr) -> None:
@@ -88,7 +111,9 @@ def _numeric_affinity(tree: exp.Expr) -> None:
             cast.set("to", exp.DataType(this=exp.DType.USERDEFINED, kind="NUMERIC"))
 
 
-_REWRITES: dict[str, tuple[Callable[[exp.Expr], None], ...]] = {
-    "duckdb": (_json_arrows,),
-    "sqlite": (_numeric_affinity,),
+_REWRITES: dict[str, tuple[tuple[re.Pattern[str], Callable[[exp.Expr], None]], ...]] = {
+    "duckdb": ((re.compile("->"), _json_arrows),),
+    "sqlite": ((re.compile("(?i)numeric|decimal"), _numeric_affinity),),
 }
+"""What to undo, and the sign in a text without which there is nothing to undo."""
+_DOUBLED_QUOTES = frozenset({"redshift"})
