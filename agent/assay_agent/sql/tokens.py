@@ -23,7 +23,7 @@ MAX_NESTING = 200
 MAX_LITERAL_NESTING = 8
 """`[`, `{` and brackets after a type's name that are open at once: `date(array[{…`."""
 MAX_SUBSCRIPTS = 50
-"""Subscripts in a row: `a[1][2]…`."""
+"""Subscripts in a row, `a[1][2]…`, or casts, `a::int::text…`: one dialect's parser takes them in quadratic time."""
 
 _STARTS = frozenset({"select", "with", "from", "values", "table", "pivot", "unpivot", "("})
 _QUOTED = frozenset(
@@ -139,10 +139,15 @@ def _stacked() -> QueryError:
 def _check_nesting(tokens: list[Token]) -> None:
     """Depths beyond which the parser fails; or needs exponential time, as inside `[`, `{` and after a type's name."""
     opened: list[bool] = []
-    literals = chain = 0
+    literals = chain = casts = 0
     previous: TokenType | None = None
+    before: TokenType | None = None
     for token in tokens:
         kind = token.token_type
+        if kind is TokenType.DCOLON:
+            casts = casts + 1 if before is TokenType.DCOLON else 0
+            if casts > MAX_SUBSCRIPTS:
+                raise refused("the statement casts one value too often; a single cast is enough")
         if kind in _OPENING:
             literal = previous in _TYPE_TOKENS or kind in (TokenType.L_BRACKET, TokenType.L_BRACE)
             opened.append(literal)
@@ -152,7 +157,7 @@ def _check_nesting(tokens: list[Token]) -> None:
                 raise refused("the statement is nested too deeply; use CTEs instead of nesting")
         elif kind in _CLOSING and opened:
             literals -= opened.pop()
-        previous = kind
+        before, previous = previous, kind
 
 
 def _check_word(text: str, language: Dialect) -> None:
