@@ -57,6 +57,7 @@ _UNSUPPORTED: tuple[str, ...] = (
 
 _RENAMED = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 """A limit is never simply dropped: what it would cost is not bounded then."""
+_SDK_NAMES = re.compile(r"^litellm\.\w+: (\w+Error: )?(\w+Exception - )?")
 _DROPPABLE = frozenset({"temperature", "top_p", "reasoning_effort", "num_ctx"})
 
 
@@ -122,7 +123,7 @@ def decide(
     if failure.status is None or failure.status in RETRIED_STATUS or failure.status >= 500:
         after = retry_after_s(failure.retry_after, now=now)
         error = TransientError(
-            f"{named} does not answer ({failure.status or failure.kind}): {text}",
+            f"{named} {'cannot be reached' if failure.status is None else f'does not answer ({failure.status})'}: {text}",
             dependency="model",
             retry_after_s=after,
         )
@@ -164,5 +165,5 @@ def _match(table: tuple[tuple[str, str], ...], text: str) -> re.Match[str] | Non
 
 
 def _plain(text: str) -> str:
-    """One line, short, without what looks like a key."""
-    return masked(" ".join(text.split()))[:_TEXT_CHARS]
+    """One line, short, without a key that is known, and without the SDK's own names in front."""
+    return _SDK_NAMES.sub("", masked(" ".join(text.split())))[:_TEXT_CHARS]

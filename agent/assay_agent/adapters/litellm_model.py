@@ -192,14 +192,16 @@ def _failure(error: Exception) -> Failure:
     """What litellm's exception says, whatever it is: its own classes, the SDK's below, or a plain one."""
     status = getattr(error, "status_code", None)
     kind = type(error).__name__
-    if kind in ("Timeout", "APIConnectionError"):
+    text = str(getattr(error, "message", None) or error)
+    # A connection that was refused arrives as an internal error of the server that was never reached.
+    if kind in ("Timeout", "APIConnectionError") or text.endswith("Connection error."):
         status = None
     response = getattr(error, "response", None)
     headers = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None) or {}
     after = headers.get("retry-after") if hasattr(headers, "get") else None
     return Failure(
         kind=kind,
-        text=str(getattr(error, "message", None) or error),
+        text=text,
         status=status if isinstance(status, int) and status >= 400 else None,
         retry_after=str(after) if after else None,
     )
