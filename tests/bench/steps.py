@@ -22,9 +22,8 @@ from assay_agent.discovery.explore import explore
 from assay_agent.discovery.recall import Previous
 from assay_agent.discovery.schema import Schema
 from assay_agent.evidence.catalog import render_catalog
-from assay_agent.llm.scripted import ScriptedLlm
 from assay_agent.policy import Policy
-from assay_agent.ports import QueryLimits, QueryResult, TableRef
+from assay_agent.ports import Completion, CompletionRequest, QueryLimits, QueryResult, TableRef
 from assay_agent.stores.home import prepare
 from assay_agent.stores.server import EmbeddedServer
 from assay_core import clock
@@ -82,6 +81,24 @@ class InstantWarehouse:
         return None
 
 
+class InstantModel:
+    """A model that costs nothing and keeps nothing, like the baseline's."""
+
+    provider, model, context_tokens = "instant", "instant", 200_000
+
+    def __init__(self) -> None:
+        self._asked = 0
+
+    def complete(self, request: CompletionRequest) -> Completion:
+        self._asked += 1
+        said = {
+            "rationale": "because",
+            "query_purpose": f"question {self._asked}",
+            "query": f"SELECT {self._asked} AS n, count(*) AS c FROM main.flights",
+        }
+        return Completion(text=json.dumps(said))
+
+
 class NoFence:
     """Stands where the fence stands, and writes nothing: the engine without its store."""
 
@@ -109,16 +126,6 @@ class Silent:
 
 
 def a_context(store: Store, fenced: Any, run: DiscoveryRun, result: QueryResult) -> RunContext:
-    replies = [
-        json.dumps(
-            {
-                "rationale": "because",
-                "query_purpose": f"question {n}",
-                "query": f"SELECT {n} AS n, count(*) AS c FROM main.flights",
-            }
-        )
-        for n in range(STEPS)
-    ]
     return RunContext(
         run=run,
         project=Project(id=run.project_id),
@@ -136,7 +143,7 @@ def a_context(store: Store, fenced: Any, run: DiscoveryRun, result: QueryResult)
         store=store,
         vectors=None,  # type: ignore[arg-type]  # not reached by exploration without searches
         embedder=HashEmbedder(),
-        model=ScriptedLlm({"exploration": list(replies)}),
+        model=InstantModel(),
         warehouses={"default": InstantWarehouse(result)},
         policy=Policy(),
         progress=Silent(),

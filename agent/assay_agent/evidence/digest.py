@@ -114,7 +114,20 @@ def _rows(
 
 
 def _shown(rows: Sequence[dict[str, Any]], policy: DigestPolicy) -> list[dict[str, Any]]:
-    return [{name: _short(value, policy.cell_chars) for name, value in row.items()} for row in rows]
+    """Rows with long cells cut; most have none, and are shared with the stored ones."""
+    chars = policy.cell_chars
+    return [
+        {name: _short(value, chars) for name, value in row.items()} if _has_long(row, chars) else row
+        for row in rows
+    ]
+
+
+def _has_long(row: dict[str, Any], chars: int) -> bool:
+    for value in row.values():
+        kind = type(value)
+        if kind is list or kind is dict or (kind is str and len(value) > chars):
+            return True
+    return False
 
 
 def _short(value: Any, chars: int) -> Any:

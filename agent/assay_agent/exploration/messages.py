@@ -81,7 +81,11 @@ def _rows(rows: Sequence[Mapping[str, Any]], *, policy: ExplorationPolicy) -> tu
 
 def row_json(row: Mapping[str, Any], *, cell_chars: int) -> str:
     """A row as one line of JSON, long texts cut with their full length named."""
-    return _ENCODER.encode({name: _cap_cell(value, cell_chars) for name, value in row.items()})
+    for value in row.values():
+        kind = type(value)
+        if kind is list or kind is dict or (kind is str and len(value) > cell_chars):
+            return _ENCODER.encode({name: _cap_cell(value, cell_chars) for name, value in row.items()})
+    return _ENCODER.encode(row)
 
 
 def _json_default(value: Any) -> str:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+
+from sqlglot.dialects.dialect import Dialect as Grammar
 
 from assay_agent.sql import functions
 from assay_core.errors import ConfigError
@@ -282,3 +285,9 @@ def sample_statement(ref: str, rows: int) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+@cache
+def grammar(name: str) -> Grammar:
+    """The parser's own dialect. Made once: it keeps no state between texts, and making one costs as much as reading a text."""
+    return Grammar.get_or_raise(name)

@@ -13,10 +13,9 @@ import re
 from dataclasses import dataclass
 
 from sqlglot import Token, exp
-from sqlglot.dialects.dialect import Dialect as Grammar
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from assay_agent.sql.dialects import Dialect, dialect_of
+from assay_agent.sql.dialects import Dialect, dialect_of, grammar
 from assay_agent.sql.rendering import render
 from assay_agent.sql.tokens import (
     check_calls,
@@ -91,7 +90,7 @@ def _check(sql: str, language: Dialect) -> Guarded:
 
 def _parse(tokens: list[Token], sql: str, language: Dialect) -> exp.Expr:
     """The one query of a text, from its tokens."""
-    parser = Grammar.get_or_raise(language.name).parser(error_level=ErrorLevel.IMMEDIATE)
+    parser = grammar(language.name).parser(error_level=ErrorLevel.IMMEDIATE)
     with parsing(language):
         found = parser.parse(tokens, sql)
     statements = [tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)]

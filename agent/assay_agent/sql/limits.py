@@ -6,9 +6,10 @@ whatever is not clearly safe is returned unchanged. The caller still counts rows
 
 from __future__ import annotations
 
-import sqlglot
 from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
+
+from assay_agent.sql.dialects import grammar
 
 _ENDINGS = frozenset(
     {"limit", "offset", "fetch", "for", "into", "sample", "settings", "format", "tablesample"}
@@ -18,7 +19,7 @@ _ENDINGS = frozenset(
 def limited(sql: str, *, dialect: str, rows: int) -> str:
     """`sql` returning at most `rows` rows: an outer LIMIT added, or a larger literal one lowered."""
     try:
-        tokens = list(sqlglot.tokenize(sql, read=dialect))
+        tokens = list(grammar(dialect).tokenize(sql))
     except SqlglotError:
         return sql
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:

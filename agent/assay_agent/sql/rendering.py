@@ -12,6 +12,8 @@ from collections.abc import Callable
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
+from assay_agent.sql.dialects import grammar
+
 # Functions of DuckDB whose arrow argument is a lambda; in any other the arrow takes a part of a JSON value.
 _TAKES_LAMBDA = frozenset(
     [
@@ -41,7 +43,7 @@ def render(tree: exp.Expr, *, dialect: str, source: str) -> str:
         if sign.search(source):
             rewrite(tree)
     text = tree.sql(
-        dialect=dialect,
+        dialect=grammar(dialect),
         copy=False,
         comments=False,
         normalize_functions=False,

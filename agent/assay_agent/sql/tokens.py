@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 import sqlglot
 from sqlglot import Token, TokenType
-from sqlglot.dialects.dialect import Dialect as Grammar
 
-from assay_agent.sql.dialects import Dialect
+from assay_agent.sql.dialects import Dialect, grammar
 from assay_agent.sql.functions import names
 from assay_core.errors import QueryError
 
@@ -84,7 +83,7 @@ def check_characters(sql: str) -> None:
 
 def tokens_of(sql: str, language: Dialect) -> list[Token]:
     with parsing(language):
-        return list(Grammar.get_or_raise(language.name).tokenize(sql))
+        return list(grammar(language.name).tokenize(sql))
 
 
 def same_tokens(tokens: list[Token], others: list[Token]) -> bool:
