@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from assay_agent.budgets import Ledger
 from assay_agent.policy import Policy
 from assay_agent.ports import Embedder, LanguageModel, VectorIndex, Warehouse
 from assay_core.errors import DeadlineReached, StopRequested
@@ -92,6 +93,7 @@ class RunContext:
     progress: Progress
     stop: StopSignal
     deadline: Deadline
+    ledger: Ledger = field(default_factory=Ledger)
     require_index: bool = False
     timings: list[PhaseTiming] = field(default_factory=list)
 

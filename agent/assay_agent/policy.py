@@ -118,6 +118,8 @@ class CheckpointPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPolicy:
+    kept_for_analysis: float = 0.4
+    """Share of each budget that exploring leaves: five areas and the advice cost about two thirds of the exploring before them."""
     max_duration_s: float = 24 * 3600.0
     """0 means no limit."""
     save_duration_s: float = 600.0

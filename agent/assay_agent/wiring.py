@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 from assay_agent import plugins
 from assay_agent.adapters.nycflights import load_nycflights
 from assay_agent.adapters.samples import SAMPLES, load_sample
 from assay_agent.adapters.sources import open_source
+from assay_agent.budgets import Amounts, Budget, Ledger
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.discovery.schema import datasources_of
 from assay_agent.llm.layers import DEFAULT as DEFAULT_LAYER
@@ -66,6 +67,7 @@ class RunOptions:
     min_steps: int
     resume: bool
     require_index: bool = False
+    limits: Amounts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ class Wiring:
         areas = selected_areas(pack, project, options.areas)
         check_profile(pack, category_of(pack, project), project)
         model = open_models(project, self.secrets, self.settings)
+        ledger = Ledger(limits=options.limits, spent=_spent_before(run))
+        model.go_on(run.usage, ledger)
         warehouses = open_warehouses(project, self.secrets, middleware=self.settings.middleware_names())
         for warehouse in warehouses.values():
             resources.callback(warehouse.close)
@@ -108,6 +112,7 @@ class Wiring:
             min_steps=options.min_steps,
             resume=options.resume,
             require_index=options.require_index,
+            ledger=ledger,
             fenced=fenced,
             store=self.store,
             vectors=self.vectors,
@@ -117,8 +122,26 @@ class Wiring:
             policy=self.policy,
             progress=self.progress,
             stop=self.stop,
-            deadline=Deadline(limit_s=self.policy.run.max_duration_s),
+            deadline=Deadline(limit_s=_time_limit_s(self.policy, options.limits, run)),
         )
+
+
+def _spent_before(run: DiscoveryRun) -> dict[Budget, float]:
+    """What earlier attempts of the run have spent; their limits hold for the run, not for each attempt."""
+    return {
+        Budget.TOKENS: sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in run.usage),
+        Budget.COST_USD: sum(usage.cost_usd or 0.0 for usage in run.usage),
+        Budget.ROWS: float(run.rows_read),
+    }
+
+
+def _time_limit_s(policy: Policy, limits: Amounts, run: DiscoveryRun) -> float:
+    """Seconds this attempt may take: what the user's budget leaves, within DISCOVERY_MAX_DURATION; 0 is no limit."""
+    asked = limits.get(Budget.SECONDS)
+    if asked is None:
+        return policy.run.max_duration_s
+    left = max(asked - run.active_ms / 1000, 1.0)
+    return min(left, policy.run.max_duration_s) if policy.run.max_duration_s else left
 
 
 def policy_of(settings: AgentSettings) -> Policy:

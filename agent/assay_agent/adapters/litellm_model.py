@@ -123,6 +123,13 @@ class LitellmModel:
             self._window = known if isinstance(known, int) and known > 0 else DEFAULT_CONTEXT_TOKENS
         return self._window
 
+    @property
+    def prices_usd(self) -> tuple[float, float] | None:
+        """Dollars per input and output token; None where nobody knows."""
+        known = _known(_sdk.module(), self._arguments["model"])
+        price_in, price_out = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+        return None if price_in is None or price_out is None else (float(price_in), float(price_out))
+
     def complete(self, request: CompletionRequest) -> Completion:
         """One reply. Corrections cost no try; tries are spaced by what the provider asks for, or by a growing pause."""
         sdk = _sdk.module()

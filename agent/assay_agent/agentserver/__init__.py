@@ -16,6 +16,7 @@ from typing import NoReturn
 from assay_agent.agentserver.arguments import check, parser, run_options
 from assay_agent.agentserver.attempt import Attempt, Given
 from assay_agent.agentserver.outcome import say, verdict_of
+from assay_agent.budgets import FLAGS
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, open_stores
 from assay_agent.wiring import open_embedder, policy_of
@@ -25,7 +26,10 @@ from assay_core.store import faults
 from assay_core.store.fence import Fence, FencedRun
 from assay_core.store.owner import local_owner
 
-__all__ = ["Given", "check", "main", "run"]
+__all__ = ["BUDGETS", "Given", "check", "main", "run"]
+
+BUDGETS = {str(budget): flag for budget, flag in FLAGS.items()}
+"""Budget → flag, as the run document names it."""
 
 _logger = log.logger(__name__)
 

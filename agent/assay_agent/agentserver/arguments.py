@@ -6,11 +6,13 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
+from assay_agent.budgets import FLAGS
 from assay_agent.policy import ExplorationPolicy
 from assay_agent.wiring import RunOptions
 from assay_core.errors import ConfigError
 
 _MAX_STEPS = 10_000
+_MAX_AMOUNT = 1e18
 _EFFORT_STEPS = {"lower": 20, "low": 40, "medium": 60, "high": 80, "higher": 100}
 
 
@@ -38,6 +40,10 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--resume", action="store_true", help="continue from the checkpoints of an earlier attempt"
     )
+    for budget, flag in FLAGS.items():
+        made.add_argument(
+            flag, type=_amount, default=None, help=f"{budget.replace('_', ' ')} the run may spend (no limit)"
+        )
     made.add_argument("--test", action="store_true", help="at most 20 steps")
     made.add_argument("--require-index", action="store_true", help="fail instead of reading the schema first")
     made.add_argument("--enable-debug-logs", action="store_true")
@@ -53,6 +59,16 @@ def _at_least(least: int) -> Callable[[str], int]:
         return int(text)
 
     return whole
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < _MAX_AMOUNT:
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+    return value
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -73,6 +89,11 @@ def run_options(arguments: argparse.Namespace, policy: ExplorationPolicy) -> Run
         min_steps=floor,
         resume=arguments.resume,
         require_index=arguments.require_index,
+        limits={
+            budget: value
+            for budget, flag in FLAGS.items()
+            if (value := getattr(arguments, flag[2:].replace("-", "_"))) is not None
+        },
     )
 
 

@@ -11,7 +11,7 @@ from assay_agent.agentserver.outcome import Verdict, say, verdict_of
 from assay_agent.agentserver.signals import stopping_signals
 from assay_agent.context import Progress, RunContext, StopSignal
 from assay_agent.discovery.pipeline import ENDED_EARLY, SoFar, give_up, run_discovery, save_partial
-from assay_agent.llm.roles import RoleModels
+from assay_agent.discovery.records import spent_so_far
 from assay_agent.ports import SecretProvider
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores
@@ -120,6 +120,7 @@ class Attempt:
             "min_steps": self.options.min_steps,
             "areas": list(self.options.areas),
             "effort": self.arguments.effort,
+            "budget": {str(name): limit for name, limit in self.options.limits.items()},
         }
         self.fenced.mark(set=asked)
         run = self.claimed.model_copy(update=asked)
@@ -148,8 +149,7 @@ class Attempt:
         model = self.ctx.model if self.ctx else None
         elapsed_ms = self.ctx.deadline.elapsed_ms() if self.ctx else 0
         if self.ctx is not None:
-            usage = model.usage() if isinstance(model, RoleModels) else []
-            self.fenced.mark(set={"usage": usage, "phase_timings": self.ctx.timings})
+            self.fenced.mark(set={**spent_so_far(self.ctx), "phase_timings": self.ctx.timings})
         with suppress(TransientError):  # the run itself says how it ended
             self.stores.store.projects.announce_end(self.claimed, status)
         self.fenced.finish(

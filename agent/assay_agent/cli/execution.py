@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from uuid import uuid4
 
@@ -101,6 +101,7 @@ def resume(arguments: argparse.Namespace) -> int:
         ]
         argv += ["--min-steps", str(run.min_steps or 0)]
         argv += ["--areas", ",".join(run.areas)] if run.areas else []
+        argv += _budgets(arguments, run.budget)
         password = given_password(arguments, source="postgres")
         return _attempt(arguments, settings, stores, run, argv, password=password, progress=progress)
 
@@ -170,7 +171,18 @@ def _flags(arguments: argparse.Namespace) -> list[str]:
         argv += ["--min-steps", arguments.min_steps]
     if arguments.areas:
         argv += ["--areas", arguments.areas]
+    argv += _budgets(arguments, {})
     agentserver.check(["--project-id", "p", "--run-id", "r", *argv])
+    return argv
+
+
+def _budgets(arguments: argparse.Namespace, stored: Mapping[str, float]) -> list[str]:
+    """Flags of what the run may spend: as asked for now, else as it was started with."""
+    argv: list[str] = []
+    for budget, flag in agentserver.BUDGETS.items():
+        asked = getattr(arguments, flag[2:].replace("-", "_"), None)
+        value = asked if asked is not None else stored.get(budget)
+        argv += [flag, str(value)] if value is not None else []
     return argv
 
 

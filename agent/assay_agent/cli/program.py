@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from assay_agent.agentserver import BUDGETS
 from assay_agent.cli import cancelling, execution, judging, packing, probing, projects, serving, showing
 from assay_core import log
 from assay_core.errors import AssayError, TransientError
@@ -98,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--source-env", metavar="VAR", help="environment variable that holds the source's password"
     )
+    _budget_flags(again)
     _output_flags(again)
     stop = command("cancel", "End a run for good and remove its working data", cancelling.cancel)
     stop.add_argument("run", help="run id or the beginning of one")
@@ -167,7 +169,16 @@ def _run_flags(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--areas", metavar="A,B", help="analysis areas (all of the pack)")
     sub.add_argument("--max-steps", metavar="N", help="exploration steps at most (60)")
     sub.add_argument("--min-steps", metavar="N", help="steps before the model may end (0)")
+    _budget_flags(sub)
     _output_flags(sub)
+
+
+def _budget_flags(sub: argparse.ArgumentParser) -> None:
+    for flag in BUDGETS.values():
+        what = flag.removeprefix("--max-").replace("-", " ")
+        sub.add_argument(
+            flag, metavar="N", help=f"{what} the run may spend, all attempts together (no limit)"
+        )
 
 
 def _output_flags(sub: argparse.ArgumentParser) -> None:

@@ -63,6 +63,13 @@ def explore(ctx: RunContext, previous: Previous, schema: Schema) -> Exploration:
     message = steps[-1].query_purpose if completed else ""
     for number in () if completed else range(len(steps) + 1, ctx.max_steps + 1):
         ctx.check()
+        used = ctx.ledger.nearly_used(
+            kept_share=ctx.policy.run.kept_for_analysis, elapsed_s=ctx.deadline.elapsed_ms() / 1000
+        )
+        if used is not None:
+            message = f"the part of the budget for exploring is used up ({used})"
+            ctx.progress.note(f"{message}; going on to the analysis")
+            break
         taken = take(ctx, desk, conversation, number)
         record_step(ctx, desk, taken)
         steps.append(taken.step)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from assay_agent.budgets import Budget
 from assay_agent.context import RunContext
 from assay_agent.discovery.desk import SchemaDesk
 from assay_agent.evidence.digest import digest
@@ -34,10 +37,15 @@ def run_step_query(ctx: RunContext, desk: SchemaDesk, action: Query, *, number: 
             CompletionRequest(layer="sql_fix", messages=messages, max_output_tokens=_FIX_OUTPUT_TOKENS)
         )
 
+    limits = query_limits(ctx.policy.query)
+    room = ctx.ledger.left(Budget.ROWS)
+    if room is not None:
+        limits = replace(limits, rows=max(min(limits.rows, int(room)), 1))
+    reserved = ctx.ledger.reserve({Budget.ROWS: 0 if room is None else limits.rows})
     ran = run_query(
         warehouse=warehouse,
         sql=action.sql,
-        limits=query_limits(ctx.policy.query),
+        limits=limits,
         repairs=ctx.policy.query.repairs,
         complete=complete,
         clock=clock.now,
@@ -45,6 +53,7 @@ def run_step_query(ctx: RunContext, desk: SchemaDesk, action: Query, *, number: 
         schema_hint=desk.hint,
         rationale=action.rationale,
     )
+    ctx.ledger.settle(reserved, {Budget.ROWS: len(ran.result.rows) if ran.result else 0})
     step = ExplorationStep(
         step=number,
         timestamp=clock.now(),

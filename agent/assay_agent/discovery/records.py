@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from assay_agent.budgets import Budget
 from assay_agent.context import RunContext
 from assay_agent.discovery.desk import SchemaDesk
 from assay_agent.discovery.phase import exploring_percent
 from assay_agent.discovery.steps import Taken
+from assay_agent.llm.roles import RoleModels
 from assay_core import clock, log
 from assay_core.errors import TransientError
 from assay_core.model.run import RunStep, StepType, StoredPhase
@@ -37,6 +39,7 @@ def record_step(ctx: RunContext, desk: SchemaDesk, taken: Taken) -> None:
             "phase_detail": f"Step {step.step} of {ctx.max_steps}",
             "schema_lookup_calls": desk.lookups,
             "schema_search_calls": desk.searches,
+            **spent_so_far(ctx),
         },
         inc={
             "total_queries": int(queried),
@@ -48,6 +51,13 @@ def record_step(ctx: RunContext, desk: SchemaDesk, taken: Taken) -> None:
         _logger.warning("checkpoint not written", step=step.step)
     faults.reach("after:step")
     ctx.progress.step(row, percent=percent)
+
+
+def spent_so_far(ctx: RunContext) -> dict[str, Any]:
+    """Tokens, money and rows of the run, for its document: written with every step, so that a death forgets one call at most."""
+    if not isinstance(ctx.model, RoleModels):
+        return {}
+    return {"usage": ctx.model.usage(), "rows_read": int(ctx.ledger.spent.get(Budget.ROWS, 0))}
 
 
 def record_replay(

@@ -111,6 +111,8 @@ class DiscoveryRun(Document):
     schema_search_calls: int | None = None
     phase_timings: list[PhaseTiming] = []
     usage: list[ModelUsage] = []
+    budget: dict[str, float] = {}
+    rows_read: int = 0
     origin: RunOrigin | None = None
 
 
