@@ -5,16 +5,23 @@ The script is a list of `Said` in the order of the requests, the last one repeat
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from assay_agent.adapters.hashing import HashEmbedder
+
+DIMENSIONS = 64
+"""Of the vectors that the server gives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +96,9 @@ def serving(script: Script) -> Iterator[OpenAiServer]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path.endswith("/embeddings"):
+                self._embed(request)
+                return
             with lock:
                 server.requests.append(request)
                 server.keys.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
@@ -104,6 +114,28 @@ def serving(script: Script) -> Iterator[OpenAiServer]:
             self.wfile.write(body if said.cut is None else body[: said.cut])
             if said.cut is not None:
                 self.close_connection = True
+
+        def _embed(self, request: dict[str, Any]) -> None:
+            texts = request["input"] if isinstance(request["input"], list) else [request["input"]]
+            vectors = HashEmbedder(DIMENSIONS).embed(texts)
+            # Twice as long as they should be, and in another order: both are allowed.
+            data = [
+                {"object": "embedding", "index": index, "embedding": [2 * value for value in vector]}
+                for index, vector in enumerate(vectors)
+            ]
+            body = json.dumps(
+                {
+                    "object": "list",
+                    "model": request["model"],
+                    "data": data[::-1],
+                    "usage": {"prompt_tokens": len(texts), "total_tokens": len(texts)},
+                }
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Quiet."""
@@ -131,3 +163,7 @@ def _hang_up() -> None:
         if close is not None and not inspect.iscoroutinefunction(close):
             close()
     cache.clear()
+    # Some clients are in no cache; their sockets are closed as they are collected, which is not this test's doing.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()

@@ -190,6 +190,20 @@ class ModelSettings:
 # ------------------------------------------------------------------------------------------- embedder and vectors
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbedderSettings:
+    """What an adapter's `open_embedder(settings)` receives; times in seconds."""
+
+    provider: str = ""
+    model: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    secret: str | None = field(default=None, repr=False)
+    secret_key: str = "embedding-api-key"
+    timeout_s: float = 300.0
+    tries: int = 3
+    backoff_s: float = 5.0
+
+
 class Embedder(Protocol):
     """Deterministic text embedding. Vectors have length `dimensions` and unit norm."""
 

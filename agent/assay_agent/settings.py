@@ -24,6 +24,9 @@ class AgentSettings(StoreSettings):
     assay_area_threads: int = Field(default=5, ge=1, le=32)
     secret_provider: str = "environment"
     embedding_provider: str = "minilm"
+    embedding_model: str = ""
+    embedding_base_url: str = ""
+    embedding_dimensions: int | None = Field(default=None, ge=1, le=65_536)
     exploration_max_output_tokens: int = Field(default=4_096, ge=256, le=200_000)
     analysis_min_output_tokens: int = Field(default=8_192, ge=256, le=200_000)
     analysis_parse_max_retries: int = Field(default=1, ge=0, le=5)
@@ -34,6 +37,11 @@ class AgentSettings(StoreSettings):
     llm_retry_base_backoff: Seconds = 5.0
     llm_request_delay_ms: int = Field(default=0, ge=0, le=60_000)
     log_level: str = "info"
+
+    def embedding_config(self) -> dict[str, object]:
+        """The connection of an embedder that the environment names."""
+        given = {"base_url": self.embedding_base_url or None, "dimensions": self.embedding_dimensions}
+        return {name: value for name, value in given.items() if value is not None}
 
     def middleware_names(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self.assay_warehouse_middleware.split(",") if name.strip())

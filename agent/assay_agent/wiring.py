@@ -24,6 +24,7 @@ from assay_agent.packs import Shelf, category_of, check_profile, selected_areas,
 from assay_agent.policy import Policy
 from assay_agent.ports import (
     Embedder,
+    EmbedderSettings,
     LanguageModel,
     MiddlewareContext,
     ModelSettings,
@@ -34,7 +35,7 @@ from assay_agent.ports import (
 )
 from assay_agent.settings import AgentSettings
 from assay_core.errors import ConfigError
-from assay_core.model.project import Datasource, Project
+from assay_core.model.project import Datasource, EmbeddingConfig, Project
 from assay_core.model.run import DiscoveryRun
 from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
@@ -208,8 +209,26 @@ def open_secrets(settings: AgentSettings) -> SecretProvider:
 
 
 def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
-    configured = project.embedding.provider if project and project.embedding else ""
-    return cast("Embedder", plugins.load("embedders", configured or settings.embedding_provider)())
+    """The project's embedder, else the installation's. Without a project its key comes from the environment."""
+    embedding = project.embedding if project and project.embedding else EmbeddingConfig()
+    provider = embedding.provider or settings.embedding_provider
+    factory = plugins.load("embedders", provider)
+    key = "embedding-api-key"
+    return cast(
+        "Embedder",
+        factory(
+            EmbedderSettings(
+                provider=provider,
+                model=embedding.model or settings.embedding_model,
+                config=embedding.config or settings.embedding_config(),
+                secret=open_secrets(settings).get(project_id=project.id if project else "", key=key),
+                secret_key=key,
+                timeout_s=settings.llm_timeout,
+                tries=settings.llm_retry_max_attempts,
+                backoff_s=settings.llm_retry_base_backoff,
+            )
+        ),
+    )
 
 
 def open_models(project: Project, secrets: SecretProvider, settings: AgentSettings) -> RoleModels:

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from pymongo import monitoring
 
 from assay_agent import agentserver, plugins
-from assay_agent.adapters.hashing import HashEmbedder
+from assay_agent.adapters.hashing import open_embedder
 from assay_agent.adapters.qdrant import open_index
 from assay_agent.ports import ModelSettings
 from assay_agent.scout.model import open_model as open_scout
@@ -51,7 +51,7 @@ def perform(order: Order) -> int:
         "watched",
         lambda _settings: WatchedModel(open_scout(ModelSettings(provider="scout", model="")), points),
     )
-    plugins.register("embedders", "hash", HashEmbedder)
+    plugins.register("embedders", "hash", open_embedder)
     plugins.register("warehouse_middleware", "watched", watching_warehouse(points))
     with Store.connect(order.uri, order.database) as store:
         vectors = open_index(None, Path(order.home) / "vectors")

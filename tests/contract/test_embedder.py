@@ -3,19 +3,39 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from assay_agent.adapters import hashing, minilm
-from assay_agent.ports import Embedder
+from assay_agent.adapters import hashing, litellm_embedder, minilm
+from assay_agent.ports import Embedder, EmbedderSettings
+from assay_core.errors import ConfigError
+from tests.openai_server import DIMENSIONS, serving
 
 TEXTS = ["flight delays by airport", "late departures of planes", "the price of tea in London"]
 
 
-@pytest.fixture(scope="module", params=["hashing", "minilm"])
-def embedder(request: pytest.FixtureRequest) -> Embedder:
-    return hashing.open_embedder() if request.param == "hashing" else minilm.open_embedder()
+def over_http(url: str, **config: Any) -> Embedder:
+    return litellm_embedder.open_embedder(
+        EmbedderSettings(
+            provider="openai-compatible",
+            model="embed-test",
+            config={"base_url": url, **config},
+            secret="sk-test",
+            backoff_s=0.01,
+        )
+    )
+
+
+@pytest.fixture(scope="module", params=["hashing", "minilm", "litellm"])
+def embedder(request: pytest.FixtureRequest) -> Iterator[Embedder]:
+    if request.param == "litellm":
+        with serving([]) as server:
+            yield over_http(server.url)
+    else:
+        yield hashing.open_embedder() if request.param == "hashing" else minilm.open_embedder()
 
 
 def near(one: list[float], other: list[float]) -> float:
@@ -70,3 +90,18 @@ def test_the_model_knows_that_words_mean_the_same() -> None:
     delays, late, tea = minilm.open_embedder().embed(TEXTS)
     assert near(delays, late) > 0.4
     assert near(delays, tea) < 0.2
+
+
+def test_dimensions_are_asked_for_once_and_another_length_is_said() -> None:
+    with serving([]) as server:
+        assert over_http(server.url).dimensions == DIMENSIONS
+        with pytest.raises(ConfigError, match=f"gave {DIMENSIONS} dimensions instead of 1536") as caught:
+            over_http(server.url, dimensions=1536).embed(["ready"])
+    assert "embedding.config.dimensions" in str(caught.value)
+
+
+def test_embedder_without_address_or_key_says_which_setting_is_missing() -> None:
+    with pytest.raises(ConfigError, match=r"embedding\.config\.base_url is missing"):
+        litellm_embedder.open_embedder(EmbedderSettings(provider="openai-compatible", model="m"))
+    with pytest.raises(ConfigError, match="embedding-api-key"):
+        litellm_embedder.open_embedder(EmbedderSettings(provider="openai", model="m"))

@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 
 from assay_agent import agentserver, plugins
-from assay_agent.adapters.hashing import HashEmbedder
+from assay_agent.adapters.hashing import open_embedder
 from assay_agent.adapters.qdrant import open_index
 from assay_agent.context import StopSignal
 from assay_agent.llm.scripted import Reply, ScriptedLlm
@@ -33,7 +33,7 @@ def _open_test_model(settings: Any) -> ScriptedLlm:
 
 if ("llms", "in-test") not in plugins._registered:
     plugins.register("llms", "in-test", _open_test_model)
-    plugins.register("embedders", "in-test", HashEmbedder)
+    plugins.register("embedders", "in-test", open_embedder)
 
 
 def turn(**fields: Any) -> str:

@@ -11,6 +11,8 @@ import math
 import re
 from collections.abc import Sequence
 
+from assay_agent.ports import EmbedderSettings
+
 _DIMENSIONS = 256
 _WORD = re.compile(r"\w+", re.UNICODE)
 
@@ -53,6 +55,6 @@ def _features(text: str) -> list[tuple[str, float]]:
     return found
 
 
-def open_embedder() -> HashEmbedder:
+def open_embedder(_settings: EmbedderSettings | None = None) -> HashEmbedder:
     """Entry point."""
     return HashEmbedder()

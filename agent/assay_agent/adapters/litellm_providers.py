@@ -42,25 +42,31 @@ _PASSED: Mapping[str, str] = {
     "reasoning_effort": "reasoning_effort",
 }
 """Setting → litellm's argument."""
+_KEYS = {
+    "llm": ("llm-api-key", "LLM_API_KEY", "scout"),
+    "embedding": ("embedding-api-key", "EMBEDDING_API_KEY", "minilm"),
+}
+"""Part → its secret, the variable that holds it, and what needs none."""
 _OWN = frozenset({"max_input_tokens", "max_output_tokens", "timeout_seconds"})
 
 
 def call_arguments(
-    provider: str, model: str, config: Mapping[str, Any], *, secret: str | None
+    provider: str, model: str, config: Mapping[str, Any], *, secret: str | None, where: str = "llm"
 ) -> dict[str, Any]:
     """litellm's arguments of a connection, the model's name among them; raises ConfigError naming the setting."""
     prefix = PREFIX[provider]
     if not model:
-        raise ConfigError(f"llm.model is empty: name a model of {provider}")
+        raise ConfigError(f"{where}.model is empty: name a model of {provider}")
     unknown = sorted(set(config) - set(_PASSED) - _OWN)
     if unknown:
         known = ", ".join(sorted({*_PASSED, *_OWN}))
-        raise ConfigError(f"llm.config.{unknown[0]} is not known; known are {known}")
+        raise ConfigError(f"{where}.config.{unknown[0]} is not known; known are {known}")
     if provider in NEEDS_ADDRESS and not (config.get("base_url") or config.get("host")):
-        raise ConfigError(f"llm.config.base_url is missing: {provider} needs the address of its server")
+        raise ConfigError(f"{where}.config.base_url is missing: {provider} needs the address of its server")
     if secret is None and provider not in _KEYLESS:
         raise ConfigError(
-            f"{provider} needs a key: give the secret llm-api-key (environment variable LLM_API_KEY), or use provider scout"
+            f"{provider} needs a key: give the secret {_KEYS[where][0]} (environment variable {_KEYS[where][1]}), "
+            f"or use provider {_KEYS[where][2]}"
         )
     arguments = {_PASSED[name]: value for name, value in config.items() if name in _PASSED}
     arguments["model"] = f"{prefix}/{model}"
@@ -71,11 +77,11 @@ def call_arguments(
     return {name: value for name, value in arguments.items() if value is not None}
 
 
-def positive(config: Mapping[str, Any], name: str) -> int | None:
+def positive(config: Mapping[str, Any], name: str, *, where: str = "llm.config") -> int | None:
     """A whole number above 0, or None where it is not set."""
     value = config.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ConfigError(f"llm.config.{name} must be a whole number above 0, not {value!r}")
+        raise ConfigError(f"{where}.{name} must be a whole number above 0, not {value!r}")
     return value

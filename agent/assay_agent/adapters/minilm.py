@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from assay_agent.ports import EmbedderSettings
 from assay_core.errors import ConfigError
 
 _DIMENSIONS = 384
@@ -70,7 +71,7 @@ class MiniLmEmbedder:
         return vectors
 
 
-def open_embedder() -> MiniLmEmbedder:
+def open_embedder(_settings: EmbedderSettings | None = None) -> MiniLmEmbedder:
     """Entry point. Proves that the files are there; loads nothing yet."""
     _files()
     return MiniLmEmbedder()
