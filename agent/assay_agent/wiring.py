@@ -34,6 +34,7 @@ from assay_agent.ports import (
     WarehouseSettings,
 )
 from assay_agent.settings import AgentSettings
+from assay_agent.sql.confined import ConfinedWarehouse, TenantSettings
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, EmbeddingConfig, Project
 from assay_core.model.run import DiscoveryRun
@@ -277,7 +278,9 @@ def open_warehouses(
         for source in datasources_of(project):
             if source.id in opened:
                 raise ConfigError(f"datasources: the id {source.id!r} is used twice")
-            opened[source.id] = _wrapped(_open_warehouse(source, project, secrets), project, middleware)
+            warehouse = _wrapped(_open_warehouse(source, project, secrets), project, middleware)
+            opened[source.id] = warehouse
+            opened[source.id] = _confined(warehouse, source)
     except BaseException:
         for warehouse in opened.values():
             warehouse.close()
@@ -291,6 +294,31 @@ def _wrapped(warehouse: Warehouse, project: Project, middleware: Sequence[str]) 
             warehouse, MiddlewareContext(project_id=project.id)
         )
     return warehouse
+
+
+def _confined(warehouse: Warehouse, source: Datasource) -> Warehouse:
+    """The warehouse as one tenant sees it, where the datasource has a filter."""
+    if not source.filter_field and not source.filter_value:
+        if source.tenant_columns or source.shared_tables:
+            raise ConfigError(
+                f"datasource {source.id}: tenant_columns and shared_tables need filter_field and filter_value"
+            )
+        return warehouse
+    if not source.filter_field or not source.filter_value:
+        missing = "filter_value" if source.filter_field else "filter_field"
+        raise ConfigError(
+            f"datasource {source.id}: {missing} is not set; a tenant filter needs filter_field and filter_value"
+        )
+    return ConfinedWarehouse(
+        warehouse,
+        TenantSettings(
+            column=source.filter_field,
+            value=source.filter_value,
+            columns=source.tenant_columns,
+            shared=frozenset(source.shared_tables),
+            catalog=source.project_id,
+        ),
+    )
 
 
 def _open_warehouse(source: Datasource, project: Project, secrets: SecretProvider) -> Warehouse:

@@ -54,7 +54,11 @@ def warehouse_hash(project: Project) -> str:
             "project_id": source.project_id,
             "location": source.location,
             "datasets": sorted(source.datasets),
-            "filter": [source.filter_field, source.filter_value],
+            "filter": [
+                source.filter_field,
+                source.filter_value,
+                *(sorted(source.tenant_columns.items()) + [[name] for name in sorted(source.shared_tables)]),
+            ],
             "config": source.config,
         }
         for source in datasources_of(project)

@@ -59,6 +59,12 @@ class Dialect:
     """A backslash in a quoted name escapes for the engine, and not for the parser."""
     doubled_quotes: bool = False
     """Whether a backslash escapes in a text is a setting of the server: a quote must be doubled."""
+    quoted_names_differ: bool = False
+    """A quoted name is taken as it is, an unquoted one in lower case."""
+    subqueries_are_sampled: bool = False
+    """TABLESAMPLE may follow a subquery."""
+    paths_in_from: bool = False
+    """In FROM, `alias.column` reads an array, and looks as a table does."""
     unfaithful: Mapping[str, str] = field(default_factory=dict)
     """Words that the parser turns into something of another meaning, and what to write instead."""
 
@@ -93,6 +99,7 @@ DUCKDB = Dialect(
     function_schemas=frozenset(),
     files_as_tables=True,
     struct_literals=True,
+    subqueries_are_sampled=True,
     hints=(
         "A name that is not all lower-case letters, digits and underscores, or is a keyword, needs double quotes.",
         "A text column must be cast before arithmetic or date functions: TRY_CAST(x AS DOUBLE), TRY_CAST(x AS DATE).",
@@ -141,6 +148,7 @@ POSTGRES = Dialect(
     system_values=_SESSION_VALUES,
     system_schema_prefixes=("pg_",),
     catalogue_types=True,
+    quoted_names_differ=True,
     system_names_anywhere=False,
     function_schemas=frozenset({"pg_catalog"}),
     files_as_tables=False,
@@ -174,6 +182,7 @@ BIGQUERY = Dialect(
     dots_split_names=True,
     row_kinds=True,
     plain_names=True,
+    unfaithful={"::": "write CAST(x AS type)"},
     hints=(
         "Table names go in backticks: `dataset.table` or `project.dataset.table`; text goes in single quotes.",
         "`/` on integers gives FLOAT64 and fails on zero: SAFE_DIVIDE(a, b). Whole division is DIV(a, b).",
@@ -203,6 +212,7 @@ REDSHIFT = Dialect(
     files_as_tables=False,
     catalogue_types=True,
     doubled_quotes=True,
+    paths_in_from=True,
     unfaithful={"add_months": "write DATEADD(month, n, d)"},
     hints=(
         "Unquoted and quoted names alike are folded to lower case.",

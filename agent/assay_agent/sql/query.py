@@ -1,4 +1,4 @@
-"""One statement from proposal to rows: guard, execute, and let the model repair what fails, within bounds.
+"""One statement from proposal to rows: guard, confine, execute, and let the model repair what fails, within bounds.
 
 Called by the explore phase and by the validators. Every call of the fixer leaves a `FixAttempt`, applied or not. What
 is the statement's fault becomes `QueryRun.error`; what is the warehouse's (`TransientError`, `ConfigError`) is raised
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from assay_agent.ports import Completion, Message, QueryLimits, QueryResult, Warehouse
+from assay_agent.sql.confined import ConfinedWarehouse
 from assay_agent.sql.guard import Guarded, check
 from assay_agent.sql.repair import extract_sql, fix_messages
 from assay_core.errors import ModelOutputError, ModelRefusal, QueryError, TransientError
@@ -63,6 +64,7 @@ def run_query(
     """Run `sql`, asking `complete` for at most `repairs` repairs. Raises what is not the statement's fault."""
     loop = _Loop(
         dialect=warehouse.dialect,
+        gate=lambda statement: _admitted(warehouse, statement),
         complete=complete,
         clock=clock,
         step=step,
@@ -83,6 +85,12 @@ def run_query(
         candidate = loop.repaired()
         if candidate is None:
             return loop.outcome(None)
+
+
+def _admitted(warehouse: Warehouse, sql: str) -> Guarded:
+    """The statement as it may run there: guarded, and of one tenant where the datasource shows one."""
+    guarded = check(sql, dialect=warehouse.dialect)
+    return warehouse.confined(guarded) if isinstance(warehouse, ConfinedWarehouse) else guarded
 
 
 def _execute(
@@ -116,6 +124,7 @@ class _Loop:
     """The state of one run: the statement that fails now, why, and everything tried before."""
 
     dialect: str
+    gate: Callable[[str], Guarded]
     complete: Complete
     clock: Callable[[], datetime]
     step: int
@@ -135,10 +144,10 @@ class _Loop:
     seen: dict[str, int] = field(default_factory=dict)
 
     def admit(self, sql: str) -> Guarded | None:
-        """The guard's word on the first proposal."""
+        """The gates' word on the first proposal."""
         self.seen[_squashed(sql)] = 1
         try:
-            guarded = check(sql, dialect=self.dialect)
+            guarded = self.gate(sql)
         except QueryError as error:
             self.failed(sql, error)
             return None
@@ -236,7 +245,7 @@ class _Loop:
             problem, stop = "this statement was tried before", times > self.identical_stop
             return _Reading(reply=reply, proposal=proposal, problem=problem, stop=stop)
         try:
-            guarded = check(proposal, dialect=self.dialect)
+            guarded = self.gate(proposal)
         except QueryError as error:
             return _Reading(reply=reply, proposal=proposal, problem=str(error), refused=error)
         return _Reading(reply=reply, proposal=proposal, guarded=guarded)

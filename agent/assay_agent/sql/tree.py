@@ -199,6 +199,15 @@ def _table(node: exp.Expr, language: Dialect, seen: Seen) -> None:
         seen.tables.append(ref)
 
 
+def _unnested(node: exp.Expr, language: Dialect, seen: Seen) -> None:
+    """A path in FROM that the parser takes for an array may be a table to the engine: it may not name a system one."""
+    del seen
+    if language.paths_in_from:
+        for column in node.expressions:
+            if isinstance(column, exp.Column):
+                _check_name([part.name for part in column.parts], quoted=True, language=language)
+
+
 def _check_name(parts: list[str], *, quoted: bool, language: Dialect) -> None:
     """`parts` as the engine splits them: some take the dots of one quoted name for separators."""
     split = (
@@ -307,6 +316,7 @@ _FUNCTION_RULES: dict[type[exp.Expr], Rule] = {
     exp.GenerateSeries: _series,
     exp.Repeat: _repeated,
     exp.Pad: _repeated,
+    exp.Unnest: _unnested,
 }
 _NODE_RULES: dict[type[exp.Expr], Rule] = {
     exp.Select: _select,

@@ -11,7 +11,11 @@ from assay_core.model.document import Document
 
 
 class WarehouseConfig(Document):
-    """`provider` names an adapter's entry point; `config` is the adapter's own, without secrets."""
+    """`provider` names an adapter's entry point; `config` is the adapter's own, without secrets.
+
+    With `filter_field` and `filter_value` only rows of that tenant are seen. `tenant_columns` (table → column) names the
+    column where it is called otherwise; a table without one is not seen at all, unless it is one of `shared_tables`.
+    """
 
     provider: str = ""
     project_id: str | None = None
@@ -19,6 +23,8 @@ class WarehouseConfig(Document):
     location: str | None = None
     filter_field: str | None = None
     filter_value: str | None = None
+    tenant_columns: dict[str, str] = {}
+    shared_tables: list[str] = []
     config: dict[str, Any] = {}
 
 

@@ -122,6 +122,10 @@ FUNCTIONS = (
 )
 
 READ_DIFFERENTLY = (
+    "SELECT u.usename FROM t AS pg_catalog, pg_catalog.pg_user AS u",
+    "SELECT u.usename FROM t pg_catalog, pg_catalog.pg_user u",
+    "SELECT u.table_name FROM t AS information_schema, information_schema.tables AS u",
+    "SELECT u.x FROM t AS pg_internal, pg_internal.any_thing AS u",
     "SELECT 'a\\'', pg_sleep(1), 'b'",
     "SELECT E'a\\'', pg_sleep(1), 'b'",
     'SELECT "a\\", pg_sleep(1) FROM t',
