@@ -8,7 +8,7 @@ from assay_core.store.client import Store
 from tests.chaos.scenario import Size, World
 from tests.chaos.sweep import sweep
 
-SMALL = Size(steps=4, areas=("data_quality", "trends"))
+SMALL = Size(steps=3, areas=("data_quality", "trends"))
 
 
 def test_run_killed_at_any_point_ends_like_an_undisturbed_one(

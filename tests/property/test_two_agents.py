@@ -42,7 +42,7 @@ from tests.builders import a_checkpoint, a_feed_row, a_run, an_analysis, an_area
 
 STEPS = 3
 ATTEMPTS_AT_MOST = 4
-EXAMPLES = 40
+EXAMPLES = 25
 POINTS_AT_MOST = 100
 STAGES = ("exploring", "summary", "area", "saving", "remembering", "finishing", "tidying")
 TURN_S = 20.0

@@ -30,6 +30,7 @@ from assay_core import clock
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunStatus
+from assay_core.resume import replayable
 from assay_core.store.client import Store
 from assay_core.store.control import resume_run
 
@@ -133,7 +134,7 @@ def _attempt(
     progress.stop()
     saved = _present(arguments, stores.store, run.id, out=console(stderr=True))
     if code != 0:
-        _explain(code, stores.store.runs.get(run.id), saved=saved)
+        _explain(code, stores.store, run.id, saved=saved)
     return code
 
 
@@ -152,15 +153,17 @@ def _present(arguments: argparse.Namespace, store: Store, run_id: str, *, out: C
     return True
 
 
-def _explain(code: int, run: DiscoveryRun | None, *, saved: bool) -> None:
+def _explain(code: int, store: Store, run_id: str, *, saved: bool) -> None:
     """Why the run did not complete, on one line, and the commands that show and continue it."""
+    run = store.runs.get(run_id)
     if run is None:
         return
+    steps = bool(replayable(store.checkpoints.marks(run_id))) and run.status is RunStatus.FAILED
     reason = (run.error or "the run did not complete").split(": ", 1)[-1]
     what = "stopped" if code in (130, 143) else f"error: {reason}"
-    left = "a partial result is saved" if saved else "its steps are saved" if run.last_checkpoint_step else ""
+    left = "a partial result is saved" if saved else "its steps are saved" if steps else ""
     shown = f"; {left}: assay show {run.id[:8]}" if left else ""
-    again = f" (continue: assay resume {run.id[:8]})" if run.last_checkpoint_step else ""
+    again = f" (continue: assay resume {run.id[:8]})" if steps else ""
     print(f"{what}{shown}{again}", file=sys.stderr)
 
 

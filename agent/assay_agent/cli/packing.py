@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from assay_agent.cli.terminal import console
+from assay_agent.cli.verbs import verbs_of
 from assay_agent.packs import (
     Shelf,
     examine,
@@ -41,16 +42,7 @@ _FILE_BYTES = 16_000_000
 
 def add_commands(packs: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
     """The verbs of `assay packs`."""
-    verbs = packs.add_subparsers(title="commands", metavar="VERB", required=True)
-
-    def verb(
-        name: str, help_text: str, action: Callable[[argparse.Namespace], int]
-    ) -> argparse.ArgumentParser:
-        sub = verbs.add_parser(
-            name, help=help_text, description=help_text, parents=[shared], allow_abbrev=False
-        )
-        sub.set_defaults(command=action)
-        return sub
+    verb = verbs_of(packs, shared)
 
     verb("list", "Packs that can be used, with their categories and areas", show_list).add_argument(
         "--json", action="store_true", help="print JSON"

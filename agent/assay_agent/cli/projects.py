@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from rich.table import Table
 from assay_agent.cli.configuration import find_project, project_of, read_config
 from assay_agent.cli.home import fail_abandoned
 from assay_agent.cli.terminal import console
+from assay_agent.cli.verbs import verbs_of
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores, open_for_reading
 from assay_agent.wiring import checked_project, open_embedder, open_shelf
@@ -47,16 +47,7 @@ _DISCOVERIES = 10_000
 
 def add_commands(project: argparse.ArgumentParser, shared: argparse.ArgumentParser) -> None:
     """The verbs of `assay project`."""
-    verbs = project.add_subparsers(title="commands", metavar="VERB", required=True)
-
-    def verb(
-        name: str, help_text: str, action: Callable[[argparse.Namespace], int]
-    ) -> argparse.ArgumentParser:
-        sub = verbs.add_parser(
-            name, help=help_text, description=help_text, parents=[shared], allow_abbrev=False
-        )
-        sub.set_defaults(command=action)
-        return sub
+    verb = verbs_of(project, shared)
 
     applying = verb("apply", "Store a project as a YAML file says it", apply)
     applying.add_argument("file", type=Path, metavar="FILE")
