@@ -266,4 +266,4 @@ def test_a_confined_query_sees_what_the_tenant_alone_would_see(pair: str, data: 
     written = confined.confined(guarded).sql
     event("proven as it stands" if "(SELECT * FROM" not in written else "filtered")
     found = confined.execute(written, limits=LIMITS).rows
-    assert sorted(map(repr, found)) == sorted(map(repr, expected)), (sql, written)
+    assert sorted(map(repr, found)) == sorted(map(repr, expected)), f"\n{sql}\n{written}\n"
