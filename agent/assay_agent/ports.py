@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from assay_core.model.step import Caveat, ResultColumn
 from assay_core.model.table import TableSchema
+from assay_core.store.client import Store
 
 # ---------------------------------------------------------------------------------------------------- warehouse
 
@@ -265,3 +266,12 @@ class SecretProvider(Protocol):
     """Looks secrets up by key (`llm-api-key`, `llm-api-key-<id>`, `warehouse-credentials`, `embedding-api-key`)."""
 
     def get(self, *, project_id: str, key: str) -> str | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretSettings:
+    """What an adapter's `open_provider(settings)` receives; `store` is None where a command opens none."""
+
+    namespace: str = "assay"
+    encryption_key: str | None = field(default=None, repr=False)
+    store: Store | None = None

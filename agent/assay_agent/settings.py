@@ -23,6 +23,8 @@ class AgentSettings(StoreSettings):
     """Where the one-line outcome goes, if that file is there."""
     assay_area_threads: int = Field(default=5, ge=1, le=32)
     secret_provider: str = "environment"
+    secret_namespace: str = Field(default="assay", pattern=r"^[A-Za-z0-9._-]{1,64}$")
+    secret_encryption_key: str | None = Field(default=None, repr=False)
     embedding_provider: str = "minilm"
     embedding_model: str = ""
     embedding_base_url: str = ""

@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from assay_agent import plugins
+from assay_agent.adapters.environment_secrets import WithEnvironment
+from assay_agent.adapters.environment_secrets import open_provider as open_environment
+from assay_agent.adapters.mongodb_secrets import MongodbSecrets
 from assay_agent.adapters.nycflights import load_nycflights
 from assay_agent.adapters.samples import SAMPLES, load_sample
 from assay_agent.adapters.sources import open_source
@@ -29,6 +32,7 @@ from assay_agent.ports import (
     MiddlewareContext,
     ModelSettings,
     SecretProvider,
+    SecretSettings,
     VectorIndex,
     Warehouse,
     WarehouseSettings,
@@ -53,6 +57,7 @@ __all__ = [
     "open_secrets",
     "open_shelf",
     "open_source",
+    "open_stored_secrets",
     "open_warehouses",
     "policy_of",
 ]
@@ -205,8 +210,24 @@ def _connections(project: Project) -> list[tuple[str, Mapping[str, object]]]:
     return found + [(name, part.config) for name, part in single.items() if part is not None]
 
 
-def open_secrets(settings: AgentSettings) -> SecretProvider:
-    return cast("SecretProvider", plugins.load("secret_providers", settings.secret_provider)())
+def open_secrets(settings: AgentSettings, store: Store | None = None) -> SecretProvider:
+    """The installation's secrets; what it does not hold is looked for in the environment."""
+    given = SecretSettings(
+        namespace=settings.secret_namespace, encryption_key=settings.secret_encryption_key, store=store
+    )
+    provider = cast("SecretProvider", plugins.load("secret_providers", settings.secret_provider)(given))
+    return provider if settings.secret_provider == "environment" else WithEnvironment(provider)
+
+
+def open_stored_secrets(settings: AgentSettings, store: Store) -> MongodbSecrets:
+    """The secrets kept in the document store, for whoever writes them."""
+    return MongodbSecrets(
+        store, namespace=settings.secret_namespace, encryption_key=settings.secret_encryption_key or ""
+    )
+
+
+_LOCAL = frozenset({"minilm", "hashing"})
+"""Embedders that ask nobody, and need no key."""
 
 
 def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
@@ -222,7 +243,7 @@ def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
                 provider=provider,
                 model=embedding.model or settings.embedding_model,
                 config=embedding.config or settings.embedding_config(),
-                secret=open_secrets(settings).get(project_id=project.id if project else "", key=key),
+                secret=None if provider in _LOCAL else open_environment().get(project_id="", key=key),
                 secret_key=key,
                 timeout_s=settings.llm_timeout,
                 tries=settings.llm_retry_max_attempts,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from assay_agent.ports import SecretProvider, SecretSettings
 from assay_core.errors import ConfigError
 from assay_core.log import hide
 
@@ -52,7 +53,20 @@ def _read(path: Path, name: str) -> str | None:
         raise ConfigError(f"secret {name} names a file that cannot be read: {path}: {why}") from None
 
 
-def open_provider() -> EnvironmentSecrets:
+class WithEnvironment:
+    """Another provider, and the environment for what it does not hold."""
+
+    def __init__(self, first: SecretProvider) -> None:
+        self._first = first
+        self._environment = open_provider()
+
+    def get(self, *, project_id: str, key: str) -> str | None:
+        return self._first.get(project_id=project_id, key=key) or self._environment.get(
+            project_id=project_id, key=key
+        )
+
+
+def open_provider(_settings: SecretSettings | None = None) -> EnvironmentSecrets:
     """Entry point."""
     directory = os.environ.get("SECRETS_DIR")
     return EnvironmentSecrets(os.environ, directory=Path(directory) if directory else None)

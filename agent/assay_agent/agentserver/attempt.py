@@ -110,7 +110,7 @@ class Attempt:
             policy=policy_of(self.settings),
             store=self.stores.store,
             vectors=self.stores.vectors,
-            secrets=self.given.secrets or open_secrets(self.settings),
+            secrets=self.given.secrets or open_secrets(self.settings, self.stores.store),
             embedder=open_embedder(self.settings, project),
             progress=self.given.progress or SilentProgress(),
             stop=stop,

@@ -126,7 +126,7 @@ def _attempt(
     progress.note(f"stores: {stores.described}")
     given = agentserver.Given(
         stores=stores,
-        secrets=SecretsWithPassword(others=open_secrets(settings), password=password),
+        secrets=SecretsWithPassword(others=open_secrets(settings, stores.store), password=password),
         progress=progress,
         settings=settings,
     )

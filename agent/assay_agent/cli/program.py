@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import NoReturn
 
 from assay_agent.agentserver import BUDGETS
-from assay_agent.cli import cancelling, execution, judging, packing, probing, projects, serving, showing
+from assay_agent.cli import (
+    cancelling,
+    execution,
+    judging,
+    keeping,
+    packing,
+    probing,
+    projects,
+    serving,
+    showing,
+)
 from assay_core import log
 from assay_core.errors import AssayError, TransientError
 
@@ -137,6 +147,10 @@ def parser() -> argparse.ArgumentParser:
         "packs", help="Domain packs: what an analyst of a field looks at", allow_abbrev=False
     )
     packing.add_commands(packs, shared)
+    secrets = commands.add_parser(
+        "secrets", help="Keys of stored projects, sealed in the document store", allow_abbrev=False
+    )
+    keeping.add_commands(secrets, shared)
     scout = command(
         "scout", "Serve the rule-based analyst as an OpenAI-compatible model", serving.serve_scout
     )

@@ -23,6 +23,7 @@ from assay_core.store.packs import Packs
 from assay_core.store.projects import FeedbackRows, Projects
 from assay_core.store.runs import Outcomes, Runs
 from assay_core.store.schema import SchemaCache
+from assay_core.store.secrets import Secrets
 from assay_core.store.translate import translated, translated_address
 
 _SOCKET_S = 30.0
@@ -47,6 +48,7 @@ class Store:
         self.feedback = FeedbackRows(self.database)
         self.memory = Memory(self.database)
         self.schema = SchemaCache(self.database)
+        self.secrets = Secrets(self.database)
         self.packs = Packs(self.database)
 
     @classmethod
