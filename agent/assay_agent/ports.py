@@ -96,6 +96,35 @@ class Warehouse(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Grant:
+    """Privileges on one thing, as the source names both: `("INSERT", "UPDATE")` on `table public.orders`."""
+
+    on: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """What a source says that a credential may do beyond reading, itself and by every role it could take.
+
+    `proof` says in a few words how the source was asked. Names are the source's; whether they matter is judged elsewhere.
+    """
+
+    user: str
+    attributes: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    privileges: tuple[Grant, ...] = ()
+    proof: str = ""
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """A warehouse that can say what its credential may do. One that cannot is recorded as not proven."""
+
+    def grants(self) -> Grants: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MiddlewareContext:
     project_id: str
 

@@ -5,7 +5,7 @@ Called by the entry point after the run is claimed, and piecewise by `assay test
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -13,6 +13,7 @@ from typing import cast
 from assay_agent import plugins
 from assay_agent.adapters.environment_secrets import WithEnvironment
 from assay_agent.adapters.environment_secrets import open_provider as open_environment
+from assay_agent.adapters.least_privilege import judge
 from assay_agent.adapters.mongodb_secrets import MongodbSecrets
 from assay_agent.adapters.nycflights import load_nycflights
 from assay_agent.adapters.samples import SAMPLES, load_sample
@@ -28,6 +29,7 @@ from assay_agent.policy import Policy
 from assay_agent.ports import (
     Embedder,
     EmbedderSettings,
+    Inspectable,
     LanguageModel,
     MiddlewareContext,
     ModelSettings,
@@ -39,9 +41,10 @@ from assay_agent.ports import (
 )
 from assay_agent.settings import AgentSettings
 from assay_agent.sql.confined import ConfinedWarehouse, TenantSettings
+from assay_core import clock, log
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, EmbeddingConfig, Project
-from assay_core.model.run import DiscoveryRun
+from assay_core.model.run import CredentialRecord, DiscoveryRun
 from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
 
@@ -62,6 +65,7 @@ __all__ = [
     "policy_of",
 ]
 
+_logger = log.logger(__name__)
 _PASSWORD_KEYS = ("password", "passwd", "pwd", "secret", "token", "api_key", "private_key")
 
 
@@ -106,7 +110,11 @@ class Wiring:
         model = open_models(project, self.secrets, self.settings)
         ledger = Ledger(limits=options.limits, spent=_spent_before(run))
         model.go_on(run.usage, ledger)
-        warehouses = open_warehouses(project, self.secrets, middleware=self.settings.middleware_names())
+        credentials: list[CredentialRecord] = []
+        warehouses = open_warehouses(
+            project, self.secrets, middleware=self.settings.middleware_names(), record=credentials.append
+        )
+        fenced.mark(set={"credentials": credentials})
         for warehouse in warehouses.values():
             resources.callback(warehouse.close)
         return RunContext(
@@ -291,16 +299,26 @@ def _open_model(
 
 
 def open_warehouses(
-    project: Project, secrets: SecretProvider, *, middleware: Sequence[str] = ()
+    project: Project,
+    secrets: SecretProvider,
+    *,
+    middleware: Sequence[str] = (),
+    record: Callable[[CredentialRecord], None] | None = None,
 ) -> dict[str, Warehouse]:
-    """Every datasource of the project by id, wrapped by the named middleware, the first named innermost."""
+    """Every datasource of the project by id, wrapped by the named middleware, the first named innermost.
+
+    A credential that could write is refused; `record` gets what was found of each one that may be used.
+    """
     opened: dict[str, Warehouse] = {}
     try:
         for source in datasources_of(project):
             if source.id in opened:
                 raise ConfigError(f"datasources: the id {source.id!r} is used twice")
-            warehouse = _wrapped(_open_warehouse(source, project, secrets), project, middleware)
-            opened[source.id] = warehouse
+            warehouse = opened[source.id] = _open_warehouse(source, project, secrets)
+            found = _proven(warehouse, source)
+            if record is not None:
+                record(found)
+            warehouse = opened[source.id] = _wrapped(warehouse, project, middleware)
             opened[source.id] = _confined(warehouse, source)
     except BaseException:
         for warehouse in opened.values():
@@ -315,6 +333,21 @@ def _wrapped(warehouse: Warehouse, project: Project, middleware: Sequence[str]) 
             warehouse, MiddlewareContext(project_id=project.id)
         )
     return warehouse
+
+
+def _proven(warehouse: Warehouse, source: Datasource) -> CredentialRecord:
+    """What the credential may do, as far as the source can say; raises ConfigError when that is too much."""
+    found = judge(
+        warehouse.grants() if isinstance(warehouse, Inspectable) else None,
+        datasource_id=source.id,
+        allowed=source.allow_writable_credential,
+        checked_at=clock.now(),
+    )
+    if found.read_only is None:
+        _logger.warning("least privilege not proven: the warehouse cannot say", datasource=source.id)
+    elif found.allowed_by_name:
+        _logger.warning("a credential that could write is used", datasource=source.id, user=found.user)
+    return found
 
 
 def _confined(warehouse: Warehouse, source: Datasource) -> Warehouse:

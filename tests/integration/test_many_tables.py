@@ -53,7 +53,13 @@ def test_hundred_steps_over_two_thousand_tables_keep_every_prompt_small(
     with postgres_server().database() as database:
         make_tables(database)
         config: dict[str, Any] = postgres_server().config(database, user="postgres")
-        source = Datasource(id="default", provider="postgres", datasets=list(SCHEMAS), config=config)
+        source = Datasource(
+            id="default",
+            provider="postgres",
+            datasets=list(SCHEMAS),
+            config=config,
+            allow_writable_credential="postgres",
+        )
         bench = open_bench(
             store, tmp_path / "home", datasources=[source], llm=LLMConfig(provider="recording-scout")
         )

@@ -15,7 +15,7 @@ from duckdb_sqlalchemy import ConnectionWrapper
 from sqlalchemy.pool import QueuePool
 
 from assay_agent.adapters.sqlalchemy_warehouse import CatalogColumn, CatalogTable, SqlWarehouse, tidy
-from assay_agent.ports import Warehouse, WarehouseSettings
+from assay_agent.ports import Grant, Grants, Warehouse, WarehouseSettings
 from assay_core.errors import AssayError, ConfigError, QueryError
 
 MEMORY_LIMIT = "1GB"
@@ -94,6 +94,23 @@ class _DuckDB:
 
     def version(self, connection: sa.Connection) -> str:
         return f"DuckDB {connection.exec_driver_sql('SELECT version()').scalar_one()}"
+
+    def grants(self, connection: sa.Connection) -> Grants:
+        """A file has no users: what counts is that it was opened for reading, and nothing else can be reached."""
+        row = connection.exec_driver_sql(
+            "SELECT (SELECT bool_and(readonly) FROM duckdb_databases() WHERE NOT internal), "
+            "current_setting('enable_external_access'), current_setting('lock_configuration')"
+        ).one()
+        open_ways = (
+            Grant(on=f"the file {self._path}", names=() if row[0] else ("WRITE",)),
+            Grant(on="other files and the network", names=("REACH",) if row[1] else ()),
+            Grant(on="the configuration", names=() if row[2] else ("SET",)),
+        )
+        return Grants(
+            user="file",
+            privileges=tuple(grant for grant in open_ways if grant.names),
+            proof="opened read-only, no external access, configuration locked",
+        )
 
     def tables(self, connection: sa.Connection) -> Iterable[CatalogTable]:
         rows = connection.exec_driver_sql(

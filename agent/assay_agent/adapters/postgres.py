@@ -26,13 +26,55 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
 from assay_agent.adapters.sqlalchemy_warehouse import CatalogColumn, CatalogTable, SqlWarehouse, tidy
-from assay_agent.ports import Warehouse, WarehouseSettings
+from assay_agent.ports import Grant, Grants, Warehouse, WarehouseSettings
 from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
 
 CONNECT_TIMEOUT_S = 10
 CONNECTIONS = 8
 _GRACE_S = 5.0
 """How much longer than the server's own timeout our timer waits, so that the server speaks first."""
+
+
+_MAX_GRANTS = 200
+"""Things that a role may write to which are named; more are not needed to refuse it."""
+_PROOF = "role attributes, memberships and privileges read from the catalogue"
+_ATTRIBUTES = ("superuser", "createdb", "createrole", "replication", "bypassrls")
+_ROLES = """
+    SELECT r.rolname, r.rolsuper, r.rolcreatedb, r.rolcreaterole, r.rolreplication, r.rolbypassrls
+    FROM pg_roles r WHERE r.rolname = session_user
+       OR (pg_has_role(session_user, r.oid, 'MEMBER')
+           AND NOT (SELECT s.rolsuper FROM pg_roles s WHERE s.rolname = session_user))
+    ORDER BY r.rolname <> session_user, r.rolname
+"""
+_PRIVILEGES = """
+    WITH taken AS (SELECT oid, rolname FROM pg_roles WHERE rolname = ANY(%s)),
+    spaces AS (SELECT oid, nspname, nspowner FROM pg_namespace
+               WHERE nspname NOT IN ('information_schema') AND nspname NOT LIKE 'pg\\_%%'),
+    found AS (
+        SELECT 'database ' || d.datname AS "on", p.name
+        FROM pg_database d, taken t, (VALUES ('CREATE')) p(name)
+        WHERE d.datname = current_database() AND has_database_privilege(t.oid, d.oid, p.name)
+        UNION SELECT 'schema ' || s.nspname, p.name FROM spaces s, taken t, (VALUES ('CREATE')) p(name)
+        WHERE has_schema_privilege(t.oid, s.oid, p.name)
+        UNION SELECT 'table ' || s.nspname || '.' || c.relname, p.name
+        FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace, taken t,
+             (VALUES ('INSERT'), ('UPDATE'), ('DELETE'), ('TRUNCATE'), ('TRIGGER')) p(name)
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND has_table_privilege(t.oid, c.oid, p.name)
+        UNION SELECT 'columns of ' || s.nspname || '.' || c.relname, p.name
+        FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace, taken t, (VALUES ('INSERT'), ('UPDATE')) p(name)
+        WHERE c.relkind IN ('r', 'p', 'v', 'f') AND NOT has_table_privilege(t.oid, c.oid, p.name)
+          AND has_any_column_privilege(t.oid, c.oid, p.name)
+        UNION SELECT 'table ' || s.nspname || '.' || c.relname, 'OWNER'
+        FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace JOIN taken t ON t.oid = c.relowner
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+        UNION SELECT 'schema ' || s.nspname, 'OWNER' FROM spaces s JOIN taken t ON t.oid = s.nspowner
+        UNION SELECT 'sequence ' || s.nspname || '.' || c.relname, p.name
+        FROM pg_class c JOIN spaces s ON s.oid = c.relnamespace, taken t, (VALUES ('UPDATE')) p(name)
+        WHERE c.relkind = 'S' AND has_sequence_privilege(t.oid, c.oid, p.name)
+    )
+    SELECT "on", array_agg(name ORDER BY name) FROM found GROUP BY "on" ORDER BY "on" LIMIT %s
+"""
+"""What a set of roles may change in the database, system schemas left out: (on what, which privileges)."""
 
 
 def open_warehouse(settings: WarehouseSettings) -> Warehouse:
@@ -88,14 +130,15 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "assay",
         "keepalives_idle": 60,
-        "options": "-c default_transaction_read_only=on -c timezone=UTC -c idle_in_transaction_session_timeout=15min",
+        "options": "-c default_transaction_read_only=on -c timezone=UTC -c idle_in_transaction_session_timeout=15min "
+        "-c standard_conforming_strings=on",
     }
     connection = psycopg.connect(**(defaults | target))
     try:
         connection.read_only = True
         with connection.cursor() as cursor:
             cursor.execute(
-                "SELECT set_config('search_path', %s, false)",
+                "SELECT set_config('search_path', %s, false), set_config('standard_conforming_strings', 'on', false)",
                 [", ".join(f'"{s.replace(chr(34), chr(34) * 2)}"' for s in schemas)],
             )
         connection.commit()
@@ -169,6 +212,26 @@ class _Postgres:
 
     def version(self, connection: sa.Connection) -> str:
         return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
+
+    def grants(self, connection: sa.Connection) -> Grants:
+        """What the role may do, and every role that it could take with SET ROLE, whether it inherits or not."""
+        user = str(connection.exec_driver_sql("SELECT session_user").scalar_one())
+        rows = connection.exec_driver_sql(_ROLES).all()
+        attributes = {
+            name: None for row in rows for name, has in zip(_ATTRIBUTES, row[1:], strict=True) if has
+        }
+        if "superuser" in attributes:
+            return Grants(user=user, attributes=tuple(attributes), proof=_PROOF)
+        found = connection.exec_driver_sql(
+            _PRIVILEGES, (list(map(str, [row[0] for row in rows])), _MAX_GRANTS)
+        )
+        return Grants(
+            user=user,
+            attributes=tuple(attributes),
+            roles=tuple(str(row[0]) for row in rows if row[0] != user),
+            privileges=tuple(Grant(on=on, names=tuple(names)) for on, names in found),
+            proof=_PROOF,
+        )
 
     def tables(self, connection: sa.Connection) -> Iterable[CatalogTable]:
         """Tables of every kind, views, materialised views and foreign tables that the role may read."""

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from assay_agent.adapters.cells import fetch, unique_names
 from assay_agent.adapters.column_kinds import category_of, kind_of
-from assay_agent.ports import QueryLimits, QueryResult, TableRef
+from assay_agent.ports import Grants, QueryLimits, QueryResult, TableRef
 from assay_agent.sql.dialects import make_ref, sample_statement, split_ref
 from assay_agent.sql.limits import limited
 from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
@@ -62,6 +62,10 @@ class Backend(Protocol):
     @property
     def datasets(self) -> tuple[str, ...]: ...
     def version(self, connection: sa.Connection) -> str: ...
+    def grants(self, connection: sa.Connection) -> Grants:
+        """What the credential may do beyond reading."""
+        ...
+
     def tables(self, connection: sa.Connection) -> Iterable[CatalogTable]: ...
     def columns(
         self, connection: sa.Connection, tables: Sequence[tuple[str, str]]
@@ -115,6 +119,10 @@ class SqlWarehouse:
     def check(self) -> str:
         with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
             return self._backend.version(connection)
+
+    def grants(self) -> Grants:
+        with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
+            return self._backend.grants(connection)
 
     def tables(self) -> Sequence[TableRef]:
         listed = self._list()

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.pool import QueuePool
 
 from assay_agent.adapters.sqlalchemy_warehouse import CatalogColumn, CatalogTable, SqlWarehouse, tidy
-from assay_agent.ports import Warehouse, WarehouseSettings
+from assay_agent.ports import Grant, Grants, Warehouse, WarehouseSettings
 from assay_agent.sql.dialects import SQLITE, quote_name
 from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
 
@@ -104,6 +104,26 @@ class _SQLite:
 
     def version(self, connection: sa.Connection) -> str:
         return f"SQLite {connection.exec_driver_sql('SELECT sqlite_version()').scalar_one()}"
+
+    def grants(self, connection: sa.Connection) -> Grants:
+        """A file has no users: what counts is that this connection cannot begin to write."""
+        _authorizer(connection, None)
+        native: Any = connection.connection.dbapi_connection
+        try:
+            native.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            writable = "readonly" not in str(error)
+        else:
+            native.rollback()
+            writable = True
+        query_only = bool(native.execute("PRAGMA query_only").fetchone()[0])
+        return Grants(
+            user="file",
+            privileges=(Grant(on=f"the file {self._path}", names=("WRITE",)),)
+            if writable or not query_only
+            else (),
+            proof="opened read-only, a writing transaction was refused",
+        )
 
     def tables(self, connection: sa.Connection) -> Iterable[CatalogTable]:
         _authorizer(connection, None)

@@ -68,6 +68,7 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
         provider=opened.settings.provider,
         datasets=list(opened.settings.datasets),
         config=dict(opened.settings.config),
+        allow_writable_credential=getattr(arguments, "allow_writable_credential", None),
     )
     named = {"id": opened.project_id, "name": opened.name, "description": opened.description}
     return Chosen(

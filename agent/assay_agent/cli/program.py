@@ -172,6 +172,11 @@ def _source(sub: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--source-env", metavar="VAR", help="environment variable that holds the source's password"
     )
+    sub.add_argument(
+        "--allow-writable-credential",
+        metavar="USER",
+        help="use the source's credential of this name although it could write",
+    )
 
 
 def _pack_flags(sub: argparse.ArgumentParser) -> None:

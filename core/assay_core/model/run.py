@@ -68,6 +68,21 @@ class ModelUsage(Document):
     cost_usd: float | None = None
 
 
+class CredentialRecord(Document):
+    """What was found of a datasource's credential when the run began. `read_only` is None where the source cannot say.
+
+    `reasons` are why it could write; a run has them only when the datasource allows that user by name.
+    """
+
+    datasource_id: str
+    user: str | None = None
+    read_only: bool | None = None
+    reasons: list[str] = []
+    allowed_by_name: bool = False
+    proof: str = ""
+    checked_at: datetime
+
+
 class RunOrigin(Document):
     """Which cluster object a run belongs to; absent on local runs."""
 
@@ -113,6 +128,7 @@ class DiscoveryRun(Document):
     usage: list[ModelUsage] = []
     budget: dict[str, float] = {}
     rows_read: int = 0
+    credentials: list[CredentialRecord] = []
     origin: RunOrigin | None = None
 
 
