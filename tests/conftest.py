@@ -8,10 +8,15 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from assay_agent.stores.home import prepare
 from assay_agent.stores.server import EmbeddedServer
 from assay_core.store.client import Store
+
+# How long an example takes says something of the machine, not of the code.
+settings.register_profile("assay", deadline=None)
+settings.load_profile("assay")
 
 ROOT = Path(__file__).parents[1]
 if str(ROOT) not in sys.path:  # so that tests can import `tests.builders` however pytest was started
