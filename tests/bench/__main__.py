@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.table import HEADING
 
-PARTS = ("steps", "areas", "digest", "memory")
+PARTS = ("steps", "areas", "digest", "guard", "memory")
 
 
 def main() -> None:
