@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.table import HEADING
 
-PARTS = ("steps", "replay", "areas", "digest", "memory")
+PARTS = ("steps", "replay", "areas", "digest", "guard", "memory")
 
 
 def main() -> None:

@@ -217,3 +217,11 @@ def test_the_proof_does_not_rest_on_the_rewriting() -> None:
     ):
         tree = parsed(check(sql, dialect="duckdb"), dialect="duckdb")
         assert unproven(tree, language=dialect_of("duckdb"), tenant=tenant) == left
+
+
+def test_a_path_in_from_that_could_be_a_table_is_not_proven_in_redshift() -> None:
+    tenant = Filter(value="acme", facts=_facts())
+    language = dialect_of("redshift")
+    guarded = check("SELECT i.sku FROM orders AS hidden, hidden.lines AS i", dialect="redshift")
+    tree = confine(parsed(guarded, dialect="redshift"), language=language, tenant=tenant)
+    assert unproven(tree, language=language, tenant=tenant) == ["hidden.lines in FROM"]

@@ -29,7 +29,18 @@ def query_limits(policy: QueryPolicy) -> QueryLimits:
 
 def run_step_query(ctx: RunContext, desk: SchemaDesk, action: Query, *, number: int) -> ExplorationStep:
     """The step of a query. A statement that cannot be repaired gives a step with `error`, never an exception."""
-    warehouse = ctx.warehouses[action.datasource_id or next(iter(ctx.warehouses))]
+    warehouse = ctx.warehouses.get(action.datasource_id or next(iter(ctx.warehouses)))
+    if warehouse is None:
+        return ExplorationStep(
+            step=number,
+            timestamp=clock.now(),
+            action=StepAction.QUERY_DATA,
+            thinking=action.rationale,
+            query_purpose=action.purpose,
+            query=action.sql,
+            datasource_id=action.datasource_id,
+            error=f"there is no datasource {str(action.datasource_id)[:60]!r}; known: {', '.join(ctx.warehouses)}",
+        )
 
     def complete(messages: tuple[Message, ...]) -> Completion:
         ctx.check()

@@ -114,20 +114,23 @@ class ConfinedWarehouse:
         """The statement as it may run; raises QueryError(kind="tenant") when it cannot be the tenant's alone."""
         tenant = self._filter(guarded.tables)
         tree = confine(parsed(guarded, dialect=self.dialect), language=self._language, tenant=tenant)
-        again = check(render(tree, dialect=self.dialect, source=guarded.sql), dialect=self.dialect)
-        left = unproven(parsed(again, dialect=self.dialect), language=self._language, tenant=tenant)
-        if left:
-            raise QueryError(
-                f"Refused before execution: it is not clear that only rows of the tenant are read ({', '.join(left[:5])}); "
-                "write the query in a simpler form.",
-                kind="tenant",
-            )
+        written = render(tree, dialect=self.dialect, source=guarded.sql)
+        again = check(written, dialect=self.dialect, proof=lambda final: self._prove(final, tenant))
         self._confined[again.sql] = None
         if len(self._confined) > REMEMBERED:
             self._confined.popitem(last=False)
         return Guarded(sql=again.sql, tables=guarded.tables)
 
     # ------------------------------------------------------------------------------------------------ inside
+
+    def _prove(self, tree: exp.Expr, tenant: Filter) -> None:
+        left = unproven(tree, language=self._language, tenant=tenant)
+        if left:
+            raise QueryError(
+                f"Refused before execution: it is not clear that only rows of the tenant are read ({', '.join(left[:5])}); "
+                "write the query in a simpler form.",
+                kind="tenant",
+            )
 
     def _filter(self, refs: Sequence[str]) -> Filter:
         """The filter with the facts of the tables that a statement names, by those names and by the full ones."""

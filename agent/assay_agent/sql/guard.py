@@ -10,6 +10,7 @@ it; a read-only session stands behind it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import Token, exp
@@ -42,14 +43,21 @@ class Guarded:
     tables: tuple[str, ...]
 
 
-def check(sql: str, *, dialect: str, max_chars: int = MAX_CHARS) -> Guarded:
-    """Prove that `sql` is one allowed read-only query of `dialect`; raises QueryError(kind="guard")."""
+Proof = Callable[[exp.Expr], None]
+"""A further question to the tree of a statement; raises QueryError when the answer is no, and changes nothing."""
+
+
+def check(sql: str, *, dialect: str, max_chars: int = MAX_CHARS, proof: Proof | None = None) -> Guarded:
+    """Prove that `sql` is one allowed read-only query of `dialect`; raises QueryError(kind="guard").
+
+    `proof` is asked of every tree on the way, and so of the tree of the text that is returned.
+    """
     language = dialect_of(dialect)
     if len(sql) > max_chars:
         raise refused(f"the statement has {len(sql):,} characters; at most {max_chars:,} are allowed")
     check_characters(sql)
     try:
-        return _check(sql.removeprefix("\ufeff"), language)
+        return _check(sql.removeprefix("\ufeff"), language, proof)
     except RecursionError:
         raise refused("the statement is nested too deeply; use CTEs instead of nesting") from None
     except SqlglotError as error:
@@ -62,11 +70,13 @@ def parsed(guarded: Guarded, *, dialect: str) -> exp.Expr:
     return _parse(tokens_of(guarded.sql, language), guarded.sql, language)
 
 
-def _check(sql: str, language: Dialect) -> Guarded:
+def _check(sql: str, language: Dialect, proof: Proof | None) -> Guarded:
     tokens = tokens_of(sql, language)
     check_tokens(tokens, language)
     tree = _parse(tokens, sql, language)
     seen = check_tree(tree, language)
+    if proof is not None:
+        proof(tree)
     rendered = render(tree, dialect=language.name, source=sql)
     rendered_tokens = tokens_of(rendered, language)
     # The parser sees tokens only: with the same tokens the rendering would be parsed to the very tree that was checked.
@@ -81,6 +91,8 @@ def _check(sql: str, language: Dialect) -> Guarded:
             return Guarded(sql=rendered, tables=tuple(sorted(seen.tables)))
         tree = _parse(rendered_tokens, rendered, language)
         seen = check_tree(tree, language)
+        if proof is not None:
+            proof(tree)
         again = render(tree, dialect=language.name, source=rendered)
         settled = again == rendered
         if not settled:

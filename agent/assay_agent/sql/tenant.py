@@ -2,7 +2,7 @@
 
 `confine` takes a tree that the guard has passed and gives one in which every relation is the tenant's: proven, because the
 SELECT that reads it keeps only rows of the tenant; or replaced by `(SELECT * FROM table WHERE column = value) AS alias`.
-`unproven` finds what is not so; `confined` asks it of the text that will run, so that nothing rests on `confine` alone.
+`unproven` finds what is not so; it is asked of the text that will run, so that nothing rests on `confine` alone.
 
 Which name means what is not left to the engine: a table is written with its schema, so that no common table expression can
 take its place, and a common table expression gets a name of ours, so that no table can take its place.
@@ -85,6 +85,15 @@ def unproven(tree: exp.Expr, *, language: Dialect, tenant: Filter) -> list[str]:
     left: list[str] = []
     if any(not name.startswith(CTE_PREFIX) for name in ctes):
         left.append("a common table expression under a name of its own")
+    if language.paths_in_from:
+        # `o.items` in FROM: whether `o` is an alias or a schema is the engine's choice, and it cannot be asked here.
+        paths = [
+            part
+            for node in tree.find_all(exp.Unnest)
+            for part in node.expressions
+            if isinstance(part, exp.Column)
+        ]
+        left += [f"{path.sql()} in FROM" for path in paths]
     for table in tree.find_all(exp.Table):
         if isinstance(table.this, exp.Func):
             continue
