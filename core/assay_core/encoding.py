@@ -70,6 +70,8 @@ def json_value(value: Any) -> Any:
 
 def safe_key(name: object) -> str:
     """A field name that can be stored: text, not empty, no NUL, not starting with `$`."""
+    if type(name) is str and name and name[0] != "$" and name.isascii() and "\x00" not in name:
+        return name
     return _Walk().key(name)
 
 
@@ -109,6 +111,8 @@ class _Walk:
             return value if math.isfinite(value) else self.no_number()
         if kind is dict or kind is list:
             return self.nested(value, depth)
+        if kind is datetime:
+            return self.instant(value)
         return self.rare(value, depth)
 
     def nested(self, value: Any, depth: int) -> Any:
@@ -216,9 +220,12 @@ class _Walk:
             utc = value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
         except OverflowError:  # the first or last hours of the calendar, in another zone
             return value.isoformat()
+        beyond = utc.microsecond % 1000
+        if type(utc) is datetime:
+            return utc.replace(microsecond=utc.microsecond - beyond) if beyond else utc
         return datetime(
             utc.year, utc.month, utc.day, utc.hour, utc.minute, utc.second,
-            utc.microsecond // 1000 * 1000, tzinfo=UTC,
+            utc.microsecond - beyond, tzinfo=UTC,
         )  # fmt: skip
 
     def decimal(self, value: Decimal) -> Any:

@@ -7,7 +7,8 @@ Columns are read one at a time by `column_values`, not cell by cell. Mixed, nest
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from assay_agent.evidence.column_values import ColumnValues, read_column
@@ -105,12 +106,10 @@ def _rows(
 ) -> list[dict[str, Any]]:
     if not names:
         return [{} for _ in rows]
+    cells: Iterable[tuple[Any, ...]] = rows
     if any(values.converted for values in read):
-        return [
-            dict(zip(names, row, strict=False))
-            for row in zip(*(values.stored for values in read), strict=True)
-        ]
-    return [dict(zip(names, row, strict=False)) for row in rows]
+        cells = zip(*(values.stored for values in read), strict=True)
+    return list(map(dict, map(zip, repeat(names), cells)))
 
 
 def _shown(rows: Sequence[dict[str, Any]], policy: DigestPolicy) -> list[dict[str, Any]]:

@@ -78,9 +78,9 @@ def _check(sql: str, language: Dialect, proof: Proof | None) -> Guarded:
     if proof is not None:
         proof(tree)
     rendered = render(tree, dialect=language.name, source=sql)
-    rendered_tokens = tokens_of(rendered, language)
+    rendered_tokens = tokens if rendered == sql else tokens_of(rendered, language)
     # The parser sees tokens only: with the same tokens the rendering would be parsed to the very tree that was checked.
-    settled = same_tokens(tokens, rendered_tokens)
+    settled = rendered_tokens is tokens or same_tokens(tokens, rendered_tokens)
     if not settled:
         # The parser may have taken a call for something else and rendered that.
         check_calls(tokens, seen.aliases, language, rendered=False)
