@@ -23,7 +23,6 @@ from tests.integration.discovery import DONE, LOOKUP, SHARE, Bench, an_insight, 
 from tests.relay import Relay, over, relay_to
 
 QUALITY = ("--areas", "data_quality")
-OUTAGE_S = 3.0
 _drops: dict[str, int] = {}
 
 
@@ -65,9 +64,9 @@ def dropping() -> AgentSettings:
     return AgentSettings.load().model_copy(update={"assay_warehouse_middleware": "dropping"})
 
 
-@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize(("step", "outage_s"), [(1, 3.0), (3, 30.0)])
 def test_run_waits_for_a_document_store_that_comes_back(
-    store: Store, line: Relay, tmp_path: Path, step: int
+    store: Store, line: Relay, tmp_path: Path, step: int, outage_s: float
 ) -> None:
     with over(line, store) as far, opened(far, tmp_path / "home") as bench:
         bench.script(whole())
@@ -76,7 +75,7 @@ def test_run_waits_for_a_document_store_that_comes_back(
         def cut(row: Any) -> None:
             if row.step_num == step and row.phase == "exploration":
                 line.cut()
-                threading.Timer(OUTAGE_S, line.mend).start()
+                threading.Timer(outage_s, line.mend).start()
 
         bench.progress.on_step = cut
         assert bench.go(run, *QUALITY) == 0
