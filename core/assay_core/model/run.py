@@ -169,17 +169,32 @@ class RunStep(Document):
 
 
 OutcomeClass = Literal[
-    "Completed", "Agent", "Config", "Infrastructure", "Limit", "OwnershipLost", "Interrupted"
+    "Completed",
+    "Agent",
+    "Config",
+    "Infrastructure",
+    "Limit",
+    "OwnershipLost",
+    "Interrupted",
+    "Resource",
+    "Capacity",
+    "Unknown",
+    "Suspended",
+    "Evicted",
 ]
+"""The first seven are an agent's word; the rest, and any but Completed, may be the operator's verdict on its attempt."""
 
 
 class RunOutcome(Document):
-    """What one attempt left behind: the record for (attempt, owner) and the termination message, at most 2 KiB."""
+    """What one attempt left behind: the record for (attempt, owner) and the termination message, at most 2 KiB.
+
+    The operator's verdict is such a record too, with an owner of its own; its exit code is None where none was seen.
+    """
 
     run_id: str
     attempt: int
     owner: str
-    exit_code: int
+    exit_code: int | None = None
     class_: OutcomeClass = Field(alias="class")
     reason: str
     message: str = ""
