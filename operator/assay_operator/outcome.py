@@ -42,6 +42,10 @@ def _recorded(seen: Evidence) -> Finding | None:
     if seen.run.status is RunStatus.CANCELLED:
         return Over(row=0, result="Cancelled")
     record = next((found for found in seen.records if found.class_ != "Interrupted"), None)
+    if record is not None and record.class_ == "Completed":
+        return Going(
+            phase="Running"
+        )  # it is written after the run document, which was read a moment too early
     if record is not None:
         return _of_record(record)
     error = seen.run.error or ""
@@ -62,8 +66,6 @@ def _asked(seen: Evidence) -> Finding | None:
 def _of_record(record: RunOutcome) -> Over:
     """A result record, the agent's or the operator's own verdict, as a finding."""
     match record.class_:
-        case "Completed":
-            return Over(row=0, result="Succeeded")
         case "OwnershipLost":
             return Over(row=0, result="Superseded")
         case "Suspended" | "Evicted":
