@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from assay_operator.resource import QUEUE_LABEL, RUN_UID_LABEL
+
 AGENT_CONTAINER = "agent"
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+
 
 Body = Mapping[str, Any]
 
@@ -124,7 +126,7 @@ def job_seen(body: Body, *, owner_uid: str) -> JobSeen:
         ours=(
             any(owner.get("uid") == owner_uid for owner in owners)
             if owners
-            else labels.get("assay.dev/run-uid") == owner_uid
+            else labels.get(RUN_UID_LABEL) == owner_uid
         ),
         created_at=_time(metadata, "creationTimestamp"),
         started_at=_time(status, "startTime"),

@@ -130,6 +130,8 @@ class DiscoveryRun(Document):
     rows_read: int = 0
     credentials: list[CredentialRecord] = []
     origin: RunOrigin | None = None
+    suspend_requested: bool = False
+    """The operator is about to stop the present attempt because it was asked to suspend; a resume takes it back."""
 
 
 class StepType(StrEnum):

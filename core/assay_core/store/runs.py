@@ -142,6 +142,15 @@ class Runs:
                 return True
         return False
 
+    def request_suspend(self, run_id: str, *, attempt: int) -> bool:
+        """Say on an active run that its present attempt is stopped by request: whatever is seen of its end, that is why."""
+        with translated():
+            done = self._rows.update_one(
+                {"_id": run_id, "attempt": attempt, "status": {"$in": _ACTIVE}},
+                {"$set": {"suspend_requested": True, "updated_at": clock.now()}},
+            )
+        return done.matched_count == 1
+
     def resume(self, run_id: str, *, attempt: int, reason: str = "resumed") -> DiscoveryRun | None:
         """Failed and still at `attempt` → pending at the next one, with no trace of how the last one ended.
 
@@ -158,7 +167,7 @@ class Runs:
                 "last_resumed_at": at,
                 "updated_at": at,
             },
-            unset=("error", "completed_at", "discovery_id", "owner", "last_mark"),
+            unset=("error", "completed_at", "discovery_id", "owner", "last_mark", "suspend_requested"),
             event=event,
         )
 
