@@ -15,7 +15,7 @@ from assay_operator.decide import Decision, Hold, Observed, Refuse
 from assay_operator.findings import MESSAGE_CHARS, Failure, Going, Stalled
 from assay_operator.resource import Object, Phase
 
-_BLOCKED = frozenset({"ProjectNotFound", "ProjectForeign"})
+_BLOCKED = frozenset({"ProjectNotFound", "ProjectForeign", "ProjectInvalid"})
 
 Truth = Literal["True", "False", "Unknown"]
 

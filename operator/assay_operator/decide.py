@@ -15,6 +15,17 @@ from assay_core.model.run import DiscoveryRun, RunStatus
 from assay_core.resume import Refused
 from assay_operator.findings import Finding, Going, Over, Retry, Stalled
 
+HoldReason = Literal[
+    "Suspended",
+    "ProjectNotFound",
+    "ProjectForeign",
+    "ProjectInvalid",
+    "ProjectBusy",
+    "StoreUnavailable",
+    "AttemptRunning",
+    "Ending",
+    "Backoff",
+]
 Trigger = Literal["first", "resume", "retry", "continue", "requeue", "supersede", "intent"]
 SUPERSEDED_AT_MOST = 3
 """Attempts in a row that may be started because another process held the one before."""
@@ -59,7 +70,8 @@ class Observed:
     node_dead: bool = False
     rows_left: bool = False
     finalized: bool = True
-    project: Literal["ProjectNotFound", "ProjectForeign"] | None = None
+    project: Literal["ProjectNotFound", "ProjectForeign", "ProjectInvalid"] | None = None
+    project_detail: str = ""
     busy: str | None = None
     refused: Refused | None = None
     auto_retries: int = 0
@@ -115,9 +127,7 @@ class Refuse:
 class Hold:
     """Nothing can be done now. `reason` is what it waits for; it is looked at again after `again_s`, and on any event."""
 
-    reason: Literal[
-        "Suspended", "ProjectNotFound", "ProjectForeign", "ProjectBusy", "StoreUnavailable", "AttemptRunning", "Ending", "Backoff"
-    ]  # fmt: skip
+    reason: HoldReason
     again_s: float | None = None
     detail: str = ""
 
@@ -157,7 +167,7 @@ def _begin(seen: Observed) -> Decision:
     if seen.asked.suspend:
         return Hold(reason="Suspended")
     if seen.project is not None:
-        return Hold(reason=seen.project, again_s=PROJECT_AGAIN_S)
+        return Hold(reason=seen.project, again_s=PROJECT_AGAIN_S, detail=seen.project_detail)
     if seen.busy is not None:
         return Hold(reason="ProjectBusy", again_s=PROJECT_AGAIN_S, detail=seen.busy)
     return Launch(attempt=1, trigger="first")

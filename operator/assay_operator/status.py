@@ -19,6 +19,7 @@ _MESSAGE_CHARS = 1_024
 _HELD: Mapping[str, str] = {
     "ProjectNotFound": "there is no such project for this namespace; apply it, the run begins by itself",
     "ProjectForeign": "the project belongs to another namespace; use one of this namespace, or an inline project",
+    "ProjectInvalid": "the inline project cannot be used; create another DiscoveryRun with a valid one",
     "ProjectBusy": "another run of the project goes first",
     "StoreUnavailable": "MongoDB does not answer; the run goes on when it does",
     "Suspended": "suspended; set spec.suspend to false to go on",

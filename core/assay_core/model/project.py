@@ -108,6 +108,8 @@ class Project(Document):
     schema_index_status: str | None = None
     schema_index_error: str | None = None
     schema_index_updated_at: datetime | None = None
+    namespace: str | None = None
+    """The Kubernetes namespace whose runs may use it; None for a project of the command line."""
     status: str = "ready"
     last_run_at: datetime | None = None
     last_run_status: str | None = None

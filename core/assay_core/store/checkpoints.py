@@ -114,6 +114,12 @@ class Checkpoints:
             found = [_readable(AnalysisAreaCheckpoint, row) for row in rows]
         return [row for row in found if row is not None]
 
+    def any_of(self, run_id: str) -> bool:
+        """Whether a row of either kind is left."""
+        with translated():
+            found = (rows.find_one({"run_id": run_id}, {"_id": 1}) for rows in (self._steps, self._areas))
+            return any(row is not None for row in found)
+
     def refresh(self, run_id: str, *, up_to: int) -> None:
         """Start the retention of the first `up_to` steps, the summary and the areas anew, by the server's clock."""
         now = {"$currentDate": {"created_at": True}}

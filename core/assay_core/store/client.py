@@ -56,26 +56,8 @@ class Store:
         """Open and prove the connection within `timeout_s`: `TransientError` if it is not there,
         `ConfigError` if the address or the credentials are wrong. The address is never shown.
         """
-        milliseconds = int(timeout_s * 1000)
-        # An option that is not valid would be left out with no more than a warning.
-        with translated_address(), warnings.catch_warnings(record=True) as complaints:
-            warnings.simplefilter("always", UserWarning)
-            client: MongoClient[dict[str, Any]] = MongoClient(
-                uri,
-                appname="assay",
-                tz_aware=True,
-                tzinfo=UTC,
-                w="majority",
-                journal=True,
-                retryWrites=True,
-                uuidRepresentation="standard",
-                serverSelectionTimeoutMS=milliseconds,
-                connectTimeoutMS=milliseconds,
-                socketTimeoutMS=int(max(_SOCKET_S, timeout_s) * 1000),
-            )
+        client = _client(uri, timeout_s=timeout_s)
         try:
-            if complaints:
-                raise ConfigError("MONGODB_URI has an option that is unknown or not valid")
             with translated():
                 hello = client.admin.command("hello")
                 client.admin.command("ping")
@@ -83,6 +65,11 @@ class Store:
         except BaseException:
             client.close()
             raise
+
+    @classmethod
+    def later(cls, uri: str, database: str, *, timeout_s: float = 5) -> Self:
+        """As `connect`, for a program that works on while the server is away: nothing is asked of it yet."""
+        return cls(_client(uri, timeout_s=timeout_s), database, wire_version=0)
 
     def ping(self) -> None:
         """`TransientError` when the server does not answer."""
@@ -101,3 +88,28 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _client(uri: str, *, timeout_s: float) -> MongoClient[dict[str, Any]]:
+    """A client that has not spoken yet; a `ConfigError` when the address cannot be read."""
+    milliseconds = int(timeout_s * 1000)
+    # An option that is not valid would be left out with no more than a warning.
+    with translated_address(), warnings.catch_warnings(record=True) as complaints:
+        warnings.simplefilter("always", UserWarning)
+        client: MongoClient[dict[str, Any]] = MongoClient(
+            uri,
+            appname="assay",
+            tz_aware=True,
+            tzinfo=UTC,
+            w="majority",
+            journal=True,
+            retryWrites=True,
+            uuidRepresentation="standard",
+            serverSelectionTimeoutMS=milliseconds,
+            connectTimeoutMS=milliseconds,
+            socketTimeoutMS=int(max(_SOCKET_S, timeout_s) * 1000),
+        )
+    if complaints:
+        client.close()
+        raise ConfigError("MONGODB_URI has an option that is unknown or not valid")
+    return client

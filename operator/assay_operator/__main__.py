@@ -1,0 +1,125 @@
+"""`assay-operator`: settings → store and cluster → relist → workers and sweep → the watch, until it is told to stop."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import NoReturn
+
+import kopf
+from prometheus_client import start_http_server
+
+from assay_core import log
+from assay_core.errors import AssayError, ConfigError
+from assay_core.store.client import Store
+from assay_core.vectors.collections import Collections
+from assay_operator import handlers
+from assay_operator.apply import Applier
+from assay_operator.cache import Cache, RunKey
+from assay_operator.cluster import Cluster, Forbidden
+from assay_operator.observe import Observer, Refusals
+from assay_operator.project import ProjectResolver
+from assay_operator.reconcile import Reconciler
+from assay_operator.settings import OperatorSettings
+from assay_operator.workers import Sweep, Workers
+from assay_operator.workqueue import WorkQueue
+
+_logger = log.logger(__name__)
+
+
+def main() -> NoReturn:
+    """The container's command."""
+    try:
+        settings = OperatorSettings.load()
+        log.configure(level=settings.log_level, json=True)
+        run(settings)
+    except ConfigError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(10)
+    except AssayError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(11)
+    sys.exit(0)
+
+
+def run(settings: OperatorSettings) -> None:
+    """Serve until SIGTERM. A watch that is not permitted ends the process with 1."""
+    if not settings.mongodb_uri:
+        raise ConfigError("MONGODB_URI is needed: where the runs are stored (mongodb://host:port)")
+    log.hide(settings.mongodb_uri)
+    cluster = Cluster.connect(namespace=settings.watch_namespace, threads=settings.operator_workers)
+    store = Store.later(settings.mongodb_uri, settings.mongodb_db)
+    collections = (
+        Collections(settings.qdrant_url, api_key=settings.qdrant_api_key) if settings.qdrant_url else None
+    )
+    cache, queue, stopping = Cache(), WorkQueue[RunKey](), threading.Event()
+    projects, refusals = ProjectResolver(store=store, cache=cache), Refusals(said={})
+    reconciler = Reconciler(
+        cache=cache,
+        cluster=cluster,
+        observer=Observer(
+            cache=cache,
+            cluster=cluster,
+            store=store,
+            collections=collections,
+            projects=projects,
+            refusals=refusals,
+        ),
+        applier=Applier(
+            cache=cache,
+            cluster=cluster,
+            store=store,
+            collections=collections,
+            projects=projects,
+            refusals=refusals,
+            jobs=settings.job_settings(),
+            cluster_id=settings.cluster_id or _identity(cluster),
+        ),
+    )
+    if settings.operator_port:
+        start_http_server(settings.operator_port)
+    relist(cluster, cache, queue)
+    Workers(queue=queue, reconciler=reconciler, count=settings.operator_workers, stopping=stopping).start()
+    Sweep(
+        queue=queue,
+        cache=cache,
+        store=store,
+        interval_s=settings.sweep_interval,
+        stopping=stopping,
+        checkpoint_retention_s=settings.discovery_checkpoint_retention,
+    ).start()
+    try:
+        kopf.run(
+            registry=handlers.pump(cache, queue),
+            settings=handlers.settings(),
+            standalone=True,
+            namespaces=[settings.watch_namespace] if settings.watch_namespace else [],
+            clusterwide=not settings.watch_namespace,
+        )
+    finally:
+        stopping.set()
+        queue.close()
+
+
+def relist(cluster: Cluster, cache: Cache, queue: WorkQueue[RunKey]) -> None:
+    """Everything that is there, before anything is decided: a Job that is missing is a fact only then."""
+    for body in cluster.jobs():
+        cache.saw_job(body)
+    for body in cluster.pods():
+        cache.saw_pod(body)
+    for body in cluster.runs():
+        queue.add(cache.saw_run(body))
+    _logger.info("relisted", runs=len(cache.runs()))
+
+
+def _identity(cluster: Cluster) -> str:
+    try:
+        return cluster.identity()
+    except Forbidden:
+        raise ConfigError(
+            "CLUSTER_ID is needed where the uid of the namespace kube-system may not be read"
+        ) from None
+
+
+if __name__ == "__main__":
+    main()

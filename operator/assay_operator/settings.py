@@ -1,0 +1,50 @@
+"""The operator's environment, read once at the start. The rest of the operator receives values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from assay_core.settings import Seconds, StoreSettings
+from assay_operator.job import JobSettings
+
+
+class OperatorSettings(StoreSettings):
+    """Variables of the operator. With `WATCH_NAMESPACE` it sees that namespace and nothing else."""
+
+    watch_namespace: str | None = None
+    cluster_id: str | None = None
+    """Tells clusters apart that share a MongoDB: the uid of kube-system, which is asked for where this is not set."""
+    agent_image: str = Field(min_length=1)
+    agent_image_pull_policy: str = Field(default="IfNotPresent", pattern="^(Always|IfNotPresent|Never)$")
+    agent_environment_secret: str | None = None
+    agent_environment_config: str | None = None
+    agent_service_account: str | None = None
+    agent_requests: dict[str, str] = {}
+    agent_limits: dict[str, str] = {}
+    operator_workers: int = Field(default=8, ge=1, le=64)
+    operator_port: int = Field(default=8080, ge=0, le=65_535)
+    """Metrics and health are served here."""
+    sweep_interval: Seconds = 5.0
+    orphan_sweep_interval: Seconds = 600.0
+    log_level: str = "info"
+
+    @field_validator("agent_requests", "agent_limits", mode="before")
+    @classmethod
+    def _json(cls, value: Any) -> Any:
+        return json.loads(value) if isinstance(value, str) else value
+
+    def job_settings(self) -> JobSettings:
+        return JobSettings(
+            image=self.agent_image,
+            image_pull_policy=self.agent_image_pull_policy,
+            environment_secret=self.agent_environment_secret,
+            environment_config=self.agent_environment_config,
+            service_account=self.agent_service_account,
+            max_duration_s=int(self.discovery_max_duration),
+            retention_s=int(self.discovery_checkpoint_retention),
+            requests=self.agent_requests,
+            limits=self.agent_limits,
+        )
