@@ -13,9 +13,9 @@ from assay_core.store.client import Store
 class Relay:
     """A TCP relay to the server that a test can cut, with a switch to lose the answer to one mark."""
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], *, host: str = "127.0.0.1") -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server((host, 0))
         self._open: list[socket.socket] = []
         self._cut = threading.Event()
         self._doomed: set[int] = set()
@@ -72,10 +72,10 @@ class Relay:
             sink.shutdown(socket.SHUT_RDWR)
 
 
-def relay_to(uri: str) -> Relay:
-    """A relay to the server of a `mongodb://host:port` address."""
-    host, _, port = uri.removeprefix("mongodb://").partition(":")
-    return Relay((host, int(port)))
+def relay_to(uri: str, *, host: str = "127.0.0.1") -> Relay:
+    """A relay that listens on `host`, to the server of a `mongodb://host:port` address."""
+    server, _, port = uri.removeprefix("mongodb://").partition(":")
+    return Relay((server, int(port)), host=host)
 
 
 @contextmanager

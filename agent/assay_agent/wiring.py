@@ -15,9 +15,6 @@ from assay_agent.adapters.environment_secrets import WithEnvironment
 from assay_agent.adapters.environment_secrets import open_provider as open_environment
 from assay_agent.adapters.least_privilege import judge
 from assay_agent.adapters.mongodb_secrets import MongodbSecrets
-from assay_agent.adapters.nycflights import load_nycflights
-from assay_agent.adapters.samples import SAMPLES, load_sample
-from assay_agent.adapters.sources import open_source
 from assay_agent.budgets import Amounts, Budget, Ledger
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.discovery.schema import datasources_of
@@ -49,17 +46,13 @@ from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
 
 __all__ = [
-    "SAMPLES",
     "RunOptions",
     "Wiring",
     "checked_project",
-    "load_nycflights",
-    "load_sample",
     "open_embedder",
     "open_models",
     "open_secrets",
     "open_shelf",
-    "open_source",
     "open_stored_secrets",
     "open_warehouses",
     "policy_of",

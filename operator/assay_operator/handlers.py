@@ -27,6 +27,7 @@ CHUNK = 500
 def pump(cache: Cache, queue: WorkQueue[RunKey]) -> kopf.OperatorRegistry:
     """The three watches."""
     registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
 
     def watch(saw: Callable[..., RunKey | None], resource: str) -> Callable[..., Any]:
         async def handle(event: kopf.RawEvent, **_: Any) -> None:

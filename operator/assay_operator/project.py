@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
 from assay_core.model.run import RunStatus
+from assay_core.model.written import project_of, unknown_key
 from assay_core.store.client import Store
 from assay_operator.cache import Cache, project_key
 from assay_operator.resource import Object, run_id_of
@@ -89,10 +88,9 @@ def inline_id(run: Object) -> str:
 
 def inline_project(run: Object) -> Project:
     """The project that a run carries, as it is stored. What is wrong with it is a `ConfigError` of one line."""
-    try:
-        project = Project.model_validate({"name": run.name, **(run.spec.project or {}), "id": inline_id(run)})
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"spec.project.{where}: {first['msg']}") from None
+    document = run.spec.project or {}
+    unknown = unknown_key(Project, document)
+    if unknown:
+        raise ConfigError(f"spec.project: {unknown}")
+    project = project_of({"name": run.name, **document, "id": inline_id(run)})
     return project.model_copy(update={"namespace": run.namespace})

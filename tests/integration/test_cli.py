@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from assay_agent.cli.configuration import read_config, unknown_key
+from assay_agent.cli.configuration import read_config
 from assay_agent.cli.program import execute
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
+from assay_core.model.written import unknown_key
 from tests.integration.discovery import DONE, WHOLE, an_insight, insights, orders, query
 
 ASSAY = [sys.executable, "-c", "from assay_agent.cli import main; main()"]

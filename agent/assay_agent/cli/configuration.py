@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from assay_agent.ports import SecretProvider
-from assay_agent.wiring import open_source
-from assay_core import clock
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, Project
+from assay_core.model.written import project_of, unknown_key
 from assay_core.store.client import Store
 
 _CONFIG_BYTES = 1_000_000
@@ -57,6 +55,8 @@ def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], Non
         if "id" not in document:
             raise ConfigError(f"{arguments.config}: id is missing; it names the project from run to run")
         return Chosen(project=project_of(document), password=given_password(arguments, source=""))
+    from assay_agent.local_data import open_source
+
     opened = open_source(
         arguments.source,
         home=arguments.home,
@@ -124,19 +124,6 @@ def given_password(arguments: argparse.Namespace, *, source: str) -> str | None:
     return os.environ.get("PGPASSWORD") if source.startswith(("postgres", "redshift")) else None
 
 
-def project_of(document: Mapping[str, Any]) -> Project:
-    at = clock.now()
-    given = {"created_at": at, "updated_at": at, "llm_config_version": 1, **document}
-    if "domain" in document:
-        # The default category is the default pack's; without one said, a pack's only one is meant.
-        given.setdefault("category", "")
-    try:
-        return Project.model_validate(given)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"project: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-
-
 def read_config(path: Path) -> dict[str, Any]:
     """The document of an `assay.yaml`, its keys checked."""
     try:
@@ -155,27 +142,3 @@ def read_config(path: Path) -> dict[str, Any]:
     if unknown:
         raise ConfigError(f"--config {path}: {unknown}")
     return document
-
-
-def unknown_key(model: type[BaseModel], document: Mapping[str, Any], *, at: str = "") -> str | None:
-    """The first key that the model does not know, told with those it does."""
-    for key, value in document.items():
-        field = model.model_fields.get(str(key))
-        if field is None:
-            return f"unknown key {at}{key}; known: {', '.join(sorted(model.model_fields))}"
-        nested = _model_in(field.annotation)
-        for item in value if isinstance(value, list) else [value]:
-            if nested is not None and isinstance(item, dict):
-                problem = unknown_key(nested, item, at=f"{at}{key}.")
-                if problem:
-                    return problem
-    return None
-
-
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    # A mapping from free keys to models is left to the model's own validation.
-    if getattr(annotation, "__origin__", None) is dict:
-        return None
-    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)

@@ -18,18 +18,18 @@ from assay_agent.cli.configuration import (
     SecretsWithPassword,
     choose_project,
     given_password,
-    project_of,
     stored_project,
 )
 from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, write_outputs
 from assay_agent.cli.terminal import TerminalProgress, console, print_findings
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores
-from assay_agent.wiring import SAMPLES, load_nycflights, load_sample, open_embedder, open_secrets
+from assay_agent.wiring import open_embedder, open_secrets
 from assay_core import clock
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunStatus
+from assay_core.model.written import project_of
 from assay_core.resume import replayable
 from assay_core.store.client import Store
 from assay_core.store.control import resume_run
@@ -191,6 +191,8 @@ def _budgets(arguments: argparse.Namespace, stored: Mapping[str, float]) -> list
 
 def _demo_project(arguments: argparse.Namespace, report: Callable[[str], None]) -> Chosen:
     """The flights of New York, or the invented warehouse of the pack that was asked for."""
+    from assay_agent.local_data import SAMPLES, load_nycflights, load_sample
+
     if arguments.pack in (None, "generic"):
         report("loading the flights of New York, 2013, into DuckDB")
         path = load_nycflights(arguments.home)

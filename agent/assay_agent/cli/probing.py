@@ -6,7 +6,7 @@ import argparse
 import json
 import time
 
-from assay_agent.cli.configuration import Chosen, SecretsWithPassword, choose_project, project_of, read_config
+from assay_agent.cli.configuration import Chosen, SecretsWithPassword, choose_project, read_config
 from assay_agent.cli.terminal import console
 from assay_agent.evidence.catalog import render_rows
 from assay_agent.policy import Policy
@@ -15,6 +15,7 @@ from assay_agent.settings import AgentSettings
 from assay_agent.stores import open_for_reading
 from assay_agent.wiring import open_embedder, open_models, open_secrets, open_warehouses, policy_of
 from assay_core.errors import ConfigError
+from assay_core.model.written import project_of
 
 _TOKENS_PER_TURN = 350
 """Tokens a turn leaves in the conversation on average: the model's own and the engine's answer."""

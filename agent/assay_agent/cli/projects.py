@@ -16,7 +16,7 @@ import yaml
 from rich.markup import escape
 from rich.table import Table
 
-from assay_agent.cli.configuration import find_project, project_of, read_config
+from assay_agent.cli.configuration import find_project, read_config
 from assay_agent.cli.home import fail_abandoned
 from assay_agent.cli.terminal import console
 from assay_agent.cli.verbs import verbs_of
@@ -26,6 +26,7 @@ from assay_agent.wiring import checked_project, open_embedder, open_shelf
 from assay_core.encoding import json_value
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
+from assay_core.model.written import project_of
 from assay_core.store.client import Store
 from assay_core.vectors import names
 
