@@ -30,7 +30,7 @@ demo: $(STAMP) ## Explore the flights of New York, 2013, and write .assay/demo/r
 	@$(BIN)/assay demo
 
 test: $(STAMP) ## Everything that needs no cluster and no browser
-	@$(BIN)/pytest -n $(WORKERS) --dist loadfile tests --ignore tests/look
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile tests --ignore tests/look --ignore tests/e2e
 
 lint: $(STAMP) ## ruff: errors, imports, format
 	@$(BIN)/ruff check .

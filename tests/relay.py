@@ -53,7 +53,12 @@ class Relay:
             if self._cut.is_set():
                 near.close()
                 continue
-            far = socket.create_connection(self._target)
+            try:
+                far = socket.create_connection(self._target, timeout=5)
+            except OSError:
+                near.close()  # the server is gone: so is this line to it, and the next may do better
+                continue
+            far.settimeout(None)
             self._open += [near, far]
             threading.Thread(target=self._pump, args=(near, far, False), daemon=True).start()
             threading.Thread(target=self._pump, args=(far, near, True), daemon=True).start()

@@ -29,6 +29,8 @@ HoldReason = Literal[
 Trigger = Literal["first", "resume", "retry", "continue", "requeue", "supersede", "intent"]
 SUPERSEDED_AT_MOST = 3
 """Attempts in a row that may be started because another process held the one before."""
+ENDING_S = 60.0
+"""Seconds after an attempt was stored as failed within which its pod may end by itself, its log left to be read."""
 PROJECT_AGAIN_S = 15.0
 """Seconds until a project that is missing or busy is looked at again."""
 
@@ -201,7 +203,8 @@ def _failed(seen: Observed, run: DiscoveryRun) -> Decision:
     if found.row != 0:
         return Finish(over=found)
     if seen.job_live and not seen.node_dead:
-        return Stop(why="leftover")
+        left_s = ENDING_S - (seen.now - (run.completed_at or run.updated_at)).total_seconds()
+        return Hold(reason="Ending", again_s=left_s) if left_s > 0 else Stop(why="leftover")
     if seen.asked.cancel:
         return _kept(seen, run)
     return _next_attempt(seen, run, found)

@@ -6,6 +6,7 @@ Each is reached by a pod at the cluster's own address, through a relay that a te
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tests.qdrant_server import serve
 from tests.relay import Relay, relay_to
 
 DATABASE = "assay"
+PACE_S = 0.7
 MODEL_KEY = "sk-marked-model-key-7f3a"
 """Marked, so that a test can search for it wherever it must not stand."""
 
@@ -34,6 +36,8 @@ class Services:
     mongo_direct: str
     qdrant: str
     model: str
+    slow_model: str
+    """The same model, which takes its time: a run over it can be met at a step."""
     warehouse: Relay
     postgres: PostgresServer
     store: Store
@@ -75,9 +79,7 @@ def services(host: str, folder: Path) -> Iterator[Services]:
         warehouse = Relay(("127.0.0.1", postgres.port), host=host)
         ends.callback(warehouse.close)
         qdrant = ends.enter_context(serve(folder / "qdrant", host=host))
-        scout = ends.enter_context(make_server(host, 0))
-        threading.Thread(target=scout.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
-        ends.callback(scout.shutdown)
+        model, slow_model = (ends.enter_context(_scout(host, pace_s=pace_s)) for pace_s in (0.0, PACE_S))
         store = ends.enter_context(Store.connect(server.url(), DATABASE))
         store.ensure_indexes(checkpoint_retention_s=48 * 3600)
         yield Services(
@@ -85,12 +87,32 @@ def services(host: str, folder: Path) -> Iterator[Services]:
             mongo=mongo,
             mongo_direct=server.url(),
             qdrant=qdrant,
-            model=f"http://{host}:{scout.server_address[1]}/v1",
+            model=model,
+            slow_model=slow_model,
             warehouse=warehouse,
             postgres=postgres,
             store=store,
             collections=Collections(qdrant),
         )
+
+
+@contextmanager
+def _scout(host: str, *, pace_s: float) -> Iterator[str]:
+    """The scout over the OpenAI protocol, `pace_s` seconds a reply at least; yields its base URL."""
+    with make_server(host, 0) as server:
+        plain = server.RequestHandlerClass
+
+        class Paced(plain):  # type: ignore[misc,valid-type]  # the server's own handler
+            def do_POST(self) -> None:
+                time.sleep(pace_s)
+                super().do_POST()
+
+        server.RequestHandlerClass = Paced
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
+        try:
+            yield f"http://{host}:{server.server_address[1]}/v1"
+        finally:
+            server.shutdown()
 
 
 SHOP = """
@@ -114,4 +136,5 @@ def shop(postgres: PostgresServer) -> Iterator[str]:
     with postgres.database() as name:
         with postgres.connect(name) as connection:
             connection.execute(SHOP)
+            connection.execute(f"ALTER DATABASE {name} SET log_statement = 'all'")
         yield name

@@ -39,6 +39,13 @@ class PostgresServer:
 
     port: int
     pid: int
+    log: Path
+
+    def statements(self, database: str) -> list[str]:
+        """What was executed in a database that logs its statements (`ALTER DATABASE … SET log_statement = 'all'`), in order."""
+        entries = self.log.read_text(errors="replace").split("\n[")
+        mine = (entry for entry in entries if entry.lstrip("[").startswith(f"{database}] LOG:  "))
+        return [entry for entry in mine if " statement: " in entry or " execute " in entry]
 
     def connect(self, database: str = "postgres") -> psycopg.Connection[Any]:
         return psycopg.connect(
@@ -86,6 +93,7 @@ def postgres_server() -> PostgresServer:
                 str(programs / "postgres"),
                 *("-D", str(folder / "data"), "-h", "127.0.0.1", "-p", str(port), "-k", str(folder)),
                 *("-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=50"),
+                *("-c", "log_line_prefix=[%d] "),
             ],
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -94,7 +102,7 @@ def postgres_server() -> PostgresServer:
             **_as(account),
         )
     atexit.register(_stop, process, folder)
-    server = PostgresServer(port=port, pid=process.pid)
+    server = PostgresServer(port=port, pid=process.pid, log=folder / "log")
     _wait(server, process, folder / "log")
     with server.connect() as connection:
         connection.execute(f"CREATE ROLE reader LOGIN PASSWORD '{PASSWORD}'")
