@@ -22,10 +22,10 @@ class Sql:
     dialect: str
 
     def name(self, column: str) -> str:
-        return quote_name(column)
+        return quote_name(column, dialect=self.dialect)
 
     def ref(self, table: str) -> str:
-        return quote_ref(table)
+        return quote_ref(table, dialect=self.dialect)
 
     def distinct(self, column: str, rows: int | None) -> str:
         if self.dialect == "duckdb" and (rows or 0) >= _APPROXIMATE_FROM:
