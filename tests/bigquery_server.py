@@ -1,8 +1,8 @@
 """BigQuery as a client meets it: a recording relay in front of the emulator, which plays what the emulator lacks.
 
-It issues tokens for service accounts, answers what a credential may do, keeps a job running until it is cancelled, and
-gives scripted answers, errors in BigQuery's documented form among them
-(https://cloud.google.com/bigquery/docs/error-messages).
+It issues tokens for service accounts, answers what a credential may do, keeps a job running until it is cancelled, adds
+the keys of tables and the kind of statements, and gives scripted answers, errors in BigQuery's documented form among
+them (https://cloud.google.com/bigquery/docs/error-messages).
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from uuid import uuid4
 
+import sqlglot
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from google.api_core.client_options import ClientOptions
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
+from sqlglot import exp
 
 from tests.bigquery_emulator import PROJECT, emulator
 
@@ -58,11 +60,15 @@ class Scripted:
 
 
 class BigQueryServer:
-    """`requests` are the calls so far; `rights` what any table answers of its permissions, None: nothing."""
+    """`requests` are the calls so far.
+
+    `rights` are what any table answers of its permissions, None for no answer; `keys` the primary keys of tables by name.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.rights: list[str] | None = []
+        self.keys: dict[str, list[str]] = {}
         self.upstream = emulator().port
         self.scripted: list[Scripted] = []
         self.lock = threading.Lock()
@@ -261,13 +267,31 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             connection.request(self.command, self.path, body=raw or None, headers=headers)
             response = connection.getresponse()
-            self._send(
-                response.status, response.read(), response.headers.get("Content-Type", "application/json")
-            )
+            answer = response.read()
+            if response.status == 200:
+                answer = self._completed(raw, answer)
+            self._send(response.status, answer, response.headers.get("Content-Type", "application/json"))
         except OSError as failed:
             self._answer(502, error(502, "backendError", str(failed)))
         finally:
             connection.close()
+
+    def _completed(self, raw: bytes, answer: bytes) -> bytes:
+        """The emulator's answer with what BigQuery says besides."""
+        keys = self.owner.keys.get(self.path.partition("?")[0].rpartition("/tables/")[2])
+        if keys:
+            table = json.loads(answer)
+            return json.dumps(table | {"tableConstraints": {"primaryKey": {"columns": keys}}}).encode()
+        if self.command == "POST" and b'"dryRun"' in raw:
+            job = json.loads(answer)
+            query = job.get("statistics", {}).get("query", {})
+            if not query.get("statementType"):
+                sql = json.loads(raw)["configuration"]["query"]["query"]
+                query["statementType"] = (
+                    "SELECT" if isinstance(sqlglot.parse_one(sql, dialect="bigquery"), exp.Query) else "OTHER"
+                )
+                return json.dumps(job).encode()
+        return answer
 
     def _answer(self, status: int, body: Any, *, headers: Mapping[str, str] | None = None) -> None:
         self._send(status, json.dumps(body).encode(), "application/json", headers)

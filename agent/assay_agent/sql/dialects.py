@@ -197,6 +197,7 @@ BIGQUERY = Dialect(
         "Every selected column is in GROUP BY or inside an aggregate; STRUCT and ARRAY cannot be grouped.",
         "Window results are filtered in QUALIFY (it needs a WHERE, GROUP BY or HAVING too), aggregates in HAVING.",
         "Percentiles: APPROX_QUANTILES(x, 100)[OFFSET(90)]. Conditional counts: COUNTIF(c).",
+        "Every column of a result has a name of its own, whatever its case: alias one of two that are called the same.",
         "SAFE_CAST(x AS INT64) gives NULL where CAST fails. Date shards: `events_*` with _TABLE_SUFFIX in WHERE.",
         "A table not found: use the exact name of the catalogue; names are case-sensitive.",
     ),
