@@ -62,13 +62,15 @@ class Scripted:
 class BigQueryServer:
     """`requests` are the calls so far.
 
-    `rights` are what any table answers of its permissions, None for no answer; `keys` the primary keys of tables by name.
+    `rights` are what any table answers of its permissions, None for no answer; `keys` the primary keys of tables by name;
+    `billed` the bytes that each query of a model is billed.
     """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.rights: list[str] | None = []
         self.keys: dict[str, list[str]] = {}
+        self.billed = 0
         self.upstream = emulator().port
         self.scripted: list[Scripted] = []
         self.lock = threading.Lock()
@@ -131,9 +133,9 @@ class BigQueryServer:
         return {"project_id": PROJECT, "api_endpoint": self.url, **changed}
 
     @contextmanager
-    def dataset(self, *statements: str) -> Iterator[str]:
+    def dataset(self, *statements: str, name: str = "") -> Iterator[str]:
         """A new dataset with what `statements` make, run one after the other; dropped afterwards."""
-        name = f"d_{uuid4().hex[:12]}"
+        name = name or f"d_{uuid4().hex[:12]}"
         client = bigquery.Client(
             project=PROJECT,
             credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth is partly untyped
@@ -150,6 +152,35 @@ class BigQueryServer:
         finally:
             client.delete_dataset(name, delete_contents=True, timeout=30)
             client.close()  # type: ignore[no-untyped-call]  # and so is the client
+
+    def ask(self, sql: str, dataset: str) -> tuple[list[str], list[str]] | None:
+        """The emulator's own types and rows, in no order; None where it refuses the statement."""
+        default = {"projectId": PROJECT, "datasetId": dataset}
+        query = {"query": sql, "useLegacySql": False, "defaultDataset": default}
+        job = self._call("POST", "jobs", {"configuration": {"query": query}})
+        if job is None or "errorResult" in job["status"]:
+            return None
+        answer = self._call("GET", f"queries/{job['jobReference']['jobId']}")
+        if answer is None:
+            return None
+        return [field["type"] for field in answer["schema"]["fields"]], sorted(
+            map(json.dumps, answer["rows"])
+        )
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        connection = http.client.HTTPConnection("127.0.0.1", self.upstream, timeout=60)
+        try:
+            connection.request(
+                method,
+                f"/bigquery/v2/projects/{PROJECT}/{path}",
+                body=None if body is None else json.dumps(body),
+                headers={"Content-Type": "application/json"},
+            )
+            response = connection.getresponse()
+            answer = response.read()
+            return json.loads(answer) if response.status == 200 else None
+        finally:
+            connection.close()
 
     def close(self) -> None:
         for event in self.running.values():
@@ -282,6 +313,10 @@ class _Handler(BaseHTTPRequestHandler):
         if keys:
             table = json.loads(answer)
             return json.dumps(table | {"tableConstraints": {"primaryKey": {"columns": keys}}}).encode()
+        if self.owner.billed and b'"assay":"query"' in answer.replace(b" ", b"") and b'"dryRun"' not in raw:
+            job = json.loads(answer)
+            job["statistics"].setdefault("query", {})["totalBytesBilled"] = str(self.owner.billed)
+            return json.dumps(job).encode()
         if self.command == "POST" and b'"dryRun"' in raw:
             job = json.loads(answer)
             query = job.get("statistics", {}).get("query", {})

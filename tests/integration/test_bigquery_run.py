@@ -79,16 +79,31 @@ def test_a_datasource_of_the_configuration_is_explored_within_its_bytes_and_its_
     }
     (place / "assay.yaml").write_text(json.dumps(document), encoding="utf-8")
     before = len(server.jobs())
+    server.billed, budget = 10 * 1024**2, 50_000_000
     ran = assay(
-        *("run", "--config", "assay.yaml", "--max-steps", "6", "--max-bytes-scanned", "50000000", "--quiet"),
+        *(
+            "run",
+            "--config",
+            "assay.yaml",
+            "--max-steps",
+            "20",
+            "--max-bytes-scanned",
+            str(budget),
+            "--quiet",
+        ),
         WAREHOUSE_CREDENTIALS=server.key(),
     )
+    server.billed = 0
     assert ran.returncode == 0, ran.stderr
     listed = json.loads(assay("runs", "--json").stdout)
     assert [run["status"] for run in listed] == ["completed"]
     sent = [job for job in server.jobs()[before:] if job["labels"]["assay"] == "query"]
-    assert sent
-    assert {job["query"]["maximumBytesBilled"] for job in sent} == {"50000000"}
+    # Exploring ends when it has used its share, three fifths, and each query may be billed what is left.
+    assert [int(job["query"]["maximumBytesBilled"]) for job in sent] == [
+        budget,
+        budget - 10 * 1024**2,
+        budget - 20 * 1024**2,
+    ]
     assert {(job["labels"]["assay_run"], job["labels"]["assay_attempt"]) for job in sent} == {
         (listed[0]["id"], "1")
     }
