@@ -153,10 +153,11 @@ class BigQueryServer:
             client.delete_dataset(name, delete_contents=True, timeout=30)
             client.close()  # type: ignore[no-untyped-call]  # and so is the client
 
-    def ask(self, sql: str, dataset: str) -> tuple[list[str], list[str]] | None:
+    def ask(self, sql: str, dataset: str = "") -> tuple[list[str], list[str]] | None:
         """The emulator's own types and rows, in no order; None where it refuses the statement."""
-        default = {"projectId": PROJECT, "datasetId": dataset}
-        query = {"query": sql, "useLegacySql": False, "defaultDataset": default}
+        query: dict[str, Any] = {"query": sql, "useLegacySql": False}
+        if dataset:
+            query["defaultDataset"] = {"projectId": PROJECT, "datasetId": dataset}
         job = self._call("POST", "jobs", {"configuration": {"query": query}})
         if job is None or "errorResult" in job["status"]:
             return None
