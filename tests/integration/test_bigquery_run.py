@@ -125,3 +125,32 @@ def test_a_credential_that_could_write_is_refused_by_name(
     assert ran.returncode == 10
     assert f"the credential {ACCOUNT!r} could write: bigquery.tables.updateData" in ran.stderr
     assert f"allow_writable_credential: {ACCOUNT}" in ran.stderr
+
+
+def test_a_machine_s_own_account_serves_without_a_key_and_is_named(
+    place: Path, server: BigQueryServer, dataset: str
+) -> None:
+    """As in a cluster with workload identity: the metadata server gives the token, and says whose it is."""
+    flavor = {"Metadata-Flavor": "Google"}
+    account = {
+        "email": ACCOUNT,
+        "scopes": ["https://www.googleapis.com/auth/bigquery"],
+        "aliases": ["default"],
+    }
+    token = {"access_token": "t", "expires_in": 3600, "token_type": "Bearer"}
+    server.script(r"^GET /computeMetadata/\S+/token ", 200, token, headers=flavor)
+    server.script(
+        r"^GET /computeMetadata/v1/instance/service-accounts/default/ ", 200, account, headers=flavor
+    )
+    server.script(r"^GET (/|/computeMetadata/\S*) ", 200, "shop-1", headers=flavor)
+    server.rights = ["bigquery.tables.updateData"]
+    host = server.url.removeprefix("http://")
+    try:
+        url = f"bigquery://shop-1/{dataset}?api_endpoint={server.url}"
+        away = {"GOOGLE_APPLICATION_CREDENTIALS": "", "CLOUDSDK_CONFIG": str(place)}
+        ran = assay("run", url, "--quiet", GCE_METADATA_HOST=host, GCE_METADATA_IP=host, **away)
+    finally:
+        server.rights = []
+        server.scripted.clear()
+    assert ran.returncode == 10
+    assert f"the credential {ACCOUNT!r} could write" in ran.stderr

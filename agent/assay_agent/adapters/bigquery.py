@@ -17,7 +17,7 @@ from google.api_core.client_options import ClientOptions
 from google.cloud import bigquery
 
 from assay_agent.adapters.bigquery_catalog import Metadata
-from assay_agent.adapters.bigquery_credentials import identity_of
+from assay_agent.adapters.bigquery_credentials import Identity, identity_of
 from assay_agent.adapters.bigquery_failures import LEAST_BILLED
 from assay_agent.adapters.bigquery_jobs import CALL_TIMEOUT_S, ONCE, PAGE_ROWS, Jobs
 from assay_agent.adapters.bigquery_values import label_of, read_row, readers
@@ -42,7 +42,7 @@ def open_warehouse(settings: WarehouseSettings) -> Warehouse:
         credentials=identity.credentials,
         client_options=ClientOptions(api_endpoint=str(endpoint)) if endpoint else None,
     )
-    warehouse = BigQueryWarehouse(settings, client=client, user=identity.user)
+    warehouse = BigQueryWarehouse(settings, client=client, identity=identity)
     try:
         warehouse.check()
     except BaseException:
@@ -54,13 +54,13 @@ def open_warehouse(settings: WarehouseSettings) -> Warehouse:
 class BigQueryWarehouse:
     """A read-only warehouse over some datasets of one project and location; see `ports.Warehouse` for the contract."""
 
-    def __init__(self, settings: WarehouseSettings, *, client: bigquery.Client, user: str) -> None:
+    def __init__(self, settings: WarehouseSettings, *, client: bigquery.Client, identity: Identity) -> None:
         self._datasource_id = settings.datasource_id
         self._datasets = settings.datasets
         self._location = settings.config.get("location")
         self._most = _bytes_setting(settings.config)
-        self._jobs = Jobs(client, user=user, labels=settings.labels)
-        self._metadata = Metadata(self._jobs, user=user)
+        self._jobs = Jobs(client, identity=identity, labels=settings.labels)
+        self._metadata = Metadata(self._jobs, identity=identity)
         self._catalog = Catalog(
             datasource_id=settings.datasource_id,
             list_tables=lambda: self._metadata.tables(self._datasets),

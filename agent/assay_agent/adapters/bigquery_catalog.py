@@ -15,6 +15,7 @@ from typing import TypeVar
 from google.api_core.exceptions import GoogleAPICallError, NotFound
 from google.cloud import bigquery
 
+from assay_agent.adapters.bigquery_credentials import Identity
 from assay_agent.adapters.bigquery_failures import dataset_error
 from assay_agent.adapters.bigquery_jobs import CALL_TIMEOUT_S, ONCE, POLLING, Jobs
 from assay_agent.adapters.bigquery_values import comment_of, label_of
@@ -43,10 +44,10 @@ Named = tuple[str, str]
 class Metadata:
     """Reads the metadata of one project. `stored` are the tables listed last that hold rows of their own."""
 
-    def __init__(self, jobs: Jobs, *, user: str) -> None:
+    def __init__(self, jobs: Jobs, *, identity: Identity) -> None:
         self._jobs = jobs
         self._client = jobs.client
-        self._user = user
+        self._identity = identity
         self.stored: set[Named] = set()
 
     def datasets(self) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ class Metadata:
             listed = self._client.list_datasets(max_results=MAX_DATASETS, retry=ONCE, timeout=CALL_TIMEOUT_S)
             found = tuple(sorted(entry.dataset_id for entry in listed))
         if not found:
-            raise ConfigError(f"project {self._client.project} shows no dataset to {self._user}")
+            raise ConfigError(f"project {self._client.project} shows no dataset to {self._identity.user}")
         return found
 
     def location(self, dataset: str) -> str:
@@ -65,7 +66,9 @@ class Metadata:
             try:
                 return str(self._client.get_dataset(reference, retry=ONCE, timeout=CALL_TIMEOUT_S).location)
             except GoogleAPICallError as error:
-                wrong = dataset_error(error, project=self._client.project, dataset=dataset, user=self._user)
+                wrong = dataset_error(
+                    error, project=self._client.project, dataset=dataset, user=self._identity.user
+                )
                 raise wrong or error from error
 
     def tables(self, datasets: Sequence[str]) -> Iterable[CatalogTable]:
@@ -113,7 +116,7 @@ class Metadata:
         except QueryError:  # the question itself is not answered here
             return None
         return Grants(
-            user=self._user,
+            user=self._identity.user,
             privileges=tuple(
                 Grant(on=f"table {dataset}.{name}", names=rights)
                 for (dataset, name), rights in zip(asked, answers, strict=True)

@@ -24,11 +24,15 @@ _KINDS = "the JSON key of a service account (type service_account) or of a user 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """`user` is the account's address where there is one."""
+    """A credential and the project that it is used for."""
 
     credentials: Credentials
-    user: str
     project: str
+
+    @property
+    def user(self) -> str:
+        """The account's address where there is one; that of a machine is known once it has signed in."""
+        return str(getattr(self.credentials, "service_account_email", None) or "application-default")
 
 
 def identity_of(settings: WarehouseSettings) -> Identity:
@@ -46,8 +50,7 @@ def identity_of(settings: WarehouseSettings) -> Identity:
     project = settings.config.get("project_id") or found
     if not project:
         raise ConfigError(f"datasource {settings.datasource_id}: project_id is not set; BigQuery needs one")
-    user = getattr(credentials, "service_account_email", None) or "application-default"
-    return Identity(credentials=credentials, user=str(user), project=str(project))
+    return Identity(credentials=credentials, project=str(project))
 
 
 def _from_key(secret: str) -> tuple[Credentials, str | None]:

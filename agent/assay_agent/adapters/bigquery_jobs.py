@@ -17,6 +17,7 @@ from google.api_core.retry import Retry
 from google.cloud import bigquery
 from google.cloud.bigquery.retry import DEFAULT_RETRY
 
+from assay_agent.adapters.bigquery_credentials import Identity
 from assay_agent.adapters.bigquery_failures import (
     FOREIGN,
     LEAST_BILLED,
@@ -46,11 +47,11 @@ _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]")
 class Jobs:
     """The jobs of one warehouse. `location` and `dataset` (for unqualified names) are set once they are known."""
 
-    def __init__(self, client: bigquery.Client, *, user: str, labels: Mapping[str, str]) -> None:
+    def __init__(self, client: bigquery.Client, *, identity: Identity, labels: Mapping[str, str]) -> None:
         self.client = client
         self.location: str | None = None
         self.dataset: bigquery.DatasetReference | None = None
-        self._user = user
+        self._identity = identity
         self._labels = {f"assay_{_label(key)}": _label(value) for key, value in labels.items()}
         self._running = Running()
 
@@ -105,7 +106,7 @@ class Jobs:
                 raise TransientError(
                     "the warehouse was closed while it answered", dependency="warehouse"
                 ) from error
-            raise translated(error, project=self.client.project, user=self._user) from error
+            raise translated(error, project=self.client.project, user=self._identity.user) from error
 
     def close(self) -> None:
         """Cancel what runs; a second call does nothing."""
