@@ -7,6 +7,7 @@ BIN := .venv/bin
 export UV_PYTHON_DOWNLOADS := never
 export UV_PYTHON ?= python3
 STAMP := .venv/.installed
+EMULATOR := .bigquery/.installed
 WORKERS ?= 2
 
 .PHONY: help setup demo test lint types arch look bench chaos ci clean
@@ -24,12 +25,19 @@ $(STAMP): pyproject.toml uv.lock | $(UV)
 	@$(UV) sync --locked --all-extras --inexact --quiet
 	@touch $@
 
+$(EMULATOR): tests/emulator/uv.lock | $(UV)
+	@echo "installing the BigQuery emulator of the tests into .bigquery"
+	@UV_PROJECT_ENVIRONMENT=$(CURDIR)/.bigquery $(UV) sync --project tests/emulator --locked --quiet
+	@mkdir -p .bigquery/home
+	@HOME=$(CURDIR)/.bigquery/home .bigquery/bin/python -c "import duckdb_extensions as e; e.import_extension('spatial')"
+	@touch $@
+
 setup: $(STAMP) ## Install into .venv (done by the other targets too)
 
 demo: $(STAMP) ## Explore the flights of New York, 2013, and write .assay/demo/report.html
 	@$(BIN)/assay demo
 
-test: $(STAMP) ## Everything that needs no cluster and no browser
+test: $(STAMP) $(EMULATOR) ## Everything that needs no cluster and no browser
 	@$(BIN)/pytest -n $(WORKERS) --dist loadfile tests --ignore tests/look --ignore tests/e2e
 
 lint: $(STAMP) ## ruff: errors, imports, format
@@ -57,4 +65,4 @@ ci: lint types arch ## What CI runs
 	@$(MAKE) --no-print-directory look
 
 clean: ## Remove what the targets made, the local runs in .assay included
-	rm -rf .venv .uv .assay out
+	rm -rf .venv .uv .bigquery .assay out

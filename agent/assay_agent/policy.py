@@ -103,6 +103,8 @@ class IndexPolicy:
     duplicate_score: float = 0.95
     sample_rows: int = 5
     sample_timeout_s: float = 120.0
+    sample_scan_bytes: int = 1024**3
+    """Bytes a source may bill for the sample of one table; one that needs more is not sampled."""
     describe_batch: int = 200
     """Tables whose columns are read in one catalogue query."""
     embed_batch: int = 64

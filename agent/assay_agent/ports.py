@@ -19,12 +19,16 @@ from assay_core.store.client import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryLimits:
-    """What one statement may cost. The model cannot raise any of it."""
+    """What one statement may cost. The model cannot raise any of it.
+
+    `scan_bytes` is what a source that bills by bytes may read for it; None leaves that to the source's own limit.
+    """
 
     rows: int
     cell_chars: int
     result_bytes: int
     timeout_s: float
+    scan_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +37,7 @@ class QueryResult:
 
     `rows` are tuples aligned with `columns`, whose names are unique (`n`, `n_2`, …). Values are the driver's Python
     values (Decimal, datetime, bytes, list, dict …); `assay_core.encoding.canonical` makes them storable. `truncated` says that
-    more rows existed than were kept; every cut also stands in `caveats`.
+    more rows existed than were kept; every cut also stands in `caveats`. `bytes_scanned` is what the source billed.
     """
 
     columns: tuple[ResultColumn, ...]
@@ -41,6 +45,7 @@ class QueryResult:
     truncated: bool = False
     duration_ms: int = 0
     caveats: tuple[Caveat, ...] = ()
+    bytes_scanned: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +126,9 @@ class Grants:
 class Inspectable(Protocol):
     """A warehouse that can say what its credential may do. One that cannot is recorded as not proven."""
 
-    def grants(self) -> Grants: ...
+    def grants(self) -> Grants | None:
+        """None where the source was asked and does not say."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,12 +142,16 @@ WarehouseMiddleware = Callable[[Warehouse, MiddlewareContext], Warehouse]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarehouseSettings:
-    """What an adapter's `open_warehouse(settings)` receives. `secret` is never logged (and not in `repr`)."""
+    """What an adapter's `open_warehouse(settings)` receives. `secret` is never logged (and not in `repr`).
+
+    `labels` say for whom a statement runs, to a source that keeps such a note (`run`, `attempt`, `project`).
+    """
 
     datasource_id: str
     provider: str
     datasets: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     secret: str | None = field(default=None, repr=False)
 
 

@@ -105,7 +105,11 @@ class Wiring:
         model.go_on(run.usage, ledger)
         credentials: list[CredentialRecord] = []
         warehouses = open_warehouses(
-            project, self.secrets, middleware=self.settings.middleware_names(), record=credentials.append
+            project,
+            self.secrets,
+            middleware=self.settings.middleware_names(),
+            record=credentials.append,
+            labels={"run": str(run.id), "attempt": str(fenced.fence.attempt), "project": project.id},
         )
         fenced.mark(set={"credentials": credentials})
         for warehouse in warehouses.values():
@@ -140,6 +144,7 @@ def _spent_before(run: DiscoveryRun) -> dict[Budget, float]:
         Budget.TOKENS: sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in run.usage),
         Budget.COST_USD: sum(usage.cost_usd or 0.0 for usage in run.usage),
         Budget.ROWS: float(run.rows_read),
+        Budget.BYTES: float(run.bytes_scanned),
     }
 
 
@@ -297,17 +302,19 @@ def open_warehouses(
     *,
     middleware: Sequence[str] = (),
     record: Callable[[CredentialRecord], None] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> dict[str, Warehouse]:
     """Every datasource of the project by id, wrapped by the named middleware, the first named innermost.
 
-    A credential that could write is refused; `record` gets what was found of each one that may be used.
+    A credential that could write is refused; `record` gets what was found of each one that may be used. `labels` say to a
+    source that keeps such a note for whom its statements run.
     """
     opened: dict[str, Warehouse] = {}
     try:
         for source in datasources_of(project):
             if source.id in opened:
                 raise ConfigError(f"datasources: the id {source.id!r} is used twice")
-            warehouse = opened[source.id] = _open_warehouse(source, project, secrets)
+            warehouse = opened[source.id] = _open_warehouse(source, project, secrets, labels or {})
             found = _proven(warehouse, source)
             if record is not None:
                 record(found)
@@ -368,7 +375,9 @@ def _confined(warehouse: Warehouse, source: Datasource) -> Warehouse:
     )
 
 
-def _open_warehouse(source: Datasource, project: Project, secrets: SecretProvider) -> Warehouse:
+def _open_warehouse(
+    source: Datasource, project: Project, secrets: SecretProvider, labels: Mapping[str, str]
+) -> Warehouse:
     _refuse_secrets(source.config, where=f"datasource {source.id}")
     suffix = "" if source.id == "default" else f"-{source.id}"
     secret = secrets.get(project_id=project.id, key=f"warehouse-credentials{suffix}")
@@ -376,7 +385,13 @@ def _open_warehouse(source: Datasource, project: Project, secrets: SecretProvide
         datasource_id=source.id,
         provider=source.provider,
         datasets=tuple(source.datasets),
-        config=source.config,
+        config={
+            name: value
+            for name, value in (("project_id", source.project_id), ("location", source.location))
+            if value
+        }
+        | source.config,
+        labels=labels,
         secret=secret,
     )
     return cast("Warehouse", plugins.load("warehouses", source.provider)(settings))

@@ -17,6 +17,8 @@ from assay_agent.wiring import open_warehouses
 from assay_core import clock
 from assay_core.errors import ConfigError, QueryError
 from assay_core.model.project import Project
+from tests.bigquery_server import bigquery_server
+from tests.contract.warehouses import PROVIDERS, standard
 from tests.integration.postgres import PASSWORD, postgres_server
 
 LIMITS = QueryLimits(rows=100, cell_chars=200, result_bytes=1_000_000, timeout_s=20.0)
@@ -38,12 +40,17 @@ def _project(**datasource: Any) -> Project:
     return Project.model_validate({"id": "p", "datasources": [{"id": "default", **datasource}]})
 
 
-@pytest.fixture(params=["duckdb", "sqlite", "postgres"])
+@pytest.fixture(params=PROVIDERS)
 def source(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[dict[str, Any]]:
     provider: str = request.param
     path = tmp_path / f"w.{provider}"
+    if provider == "bigquery":
+        with bigquery_server() as played, played.dataset(*map(standard, STATEMENTS)) as name:
+            monkeypatch.setenv("WAREHOUSE_CREDENTIALS", played.key())
+            yield {"provider": provider, "config": played.config(), "datasets": [name]}
+        return
     if provider == "postgres":
         server = postgres_server()
         monkeypatch.setenv("WAREHOUSE_CREDENTIALS", PASSWORD)

@@ -13,6 +13,7 @@ import pytest
 from assay_agent.sql.dialects import dialect_of, make_ref, quote_name, split_ref
 from assay_agent.sql.guard import check
 from assay_core.errors import QueryError
+from tests.bigquery_server import bigquery_server
 from tests.integration.postgres import postgres_server
 from tests.unit.sql_corpus.queries.all import TABLES, queries
 
@@ -171,3 +172,21 @@ def test_every_relation_of_the_engine_itself_is_refused(dialect: str) -> None:
         name.split(".")[1] not in ("duckdb_tables", "sqlite_master", "pragma_database_list")
         for name, _ in passed
     )
+
+
+def test_every_view_that_bigquery_keeps_of_itself_is_refused_however_it_is_written() -> None:
+    passed, answered = [], 0
+    with bigquery_server() as server, server.dataset("CREATE TABLE t (a INT64)") as dataset:
+        for view in ("TABLES", "COLUMNS", "TABLE_OPTIONS", "PARTITIONS", "SCHEMATA", "VIEWS", "ROUTINES"):
+            for ref in (
+                f"`shop-1`.`{dataset}`.INFORMATION_SCHEMA.{view}",
+                f"`shop-1.{dataset}.INFORMATION_SCHEMA.{view}`",
+                f"`shop-1`.{dataset}.information_schema.{view.lower()}",
+            ):
+                answered += server.ask(f"SELECT COUNT(*) FROM {ref}") is not None
+                try:
+                    passed.append(check(f"SELECT COUNT(*) FROM {ref}", dialect="bigquery").sql)
+                except QueryError:
+                    continue
+    assert passed == []
+    assert answered >= 15

@@ -1,4 +1,4 @@
-"""The contract of a warehouse, on real DuckDB, SQLite and PostgreSQL: the same expectations for all."""
+"""The contract of a warehouse, on real DuckDB, SQLite and PostgreSQL and on BigQuery's emulator: the same expectations for all."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from assay_agent.sql.dialects import make_ref, quote_name, quote_ref
 from assay_agent.sql.guard import check
 from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
 from assay_core.model.step import CaveatKind
-from tests.contract.warehouses import PROVIDERS, ROWS, STRANGE, Source, some_limits, source
+from tests import bigquery_server
+from tests.contract.warehouses import PROVIDERS, ROWS, Source, some_limits, source, strange_names
 
 ENDLESS = {
     "duckdb": "SELECT count(*) FROM range(9000000) a, range(9000000) b WHERE a.range % 7 = b.range % 11",
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
     "postgres": "SELECT count(*) FROM generate_series(1, 9000000) a, generate_series(1, 9000000) b WHERE a % 7 = b % 11",
+    "bigquery": bigquery_server.ENDLESS,
 }
 
 
@@ -36,7 +38,7 @@ def test_it_is_a_warehouse_and_says_what_answers(opened: Source) -> None:
     assert opened.warehouse.dialect == opened.provider
     assert opened.warehouse.datasets == (opened.schema,)
     title, version = opened.warehouse.check().split(" ", 1)
-    assert title in ("DuckDB", "SQLite", "PostgreSQL")
+    assert title in ("DuckDB", "SQLite", "PostgreSQL", "BigQuery")
     assert version.lstrip("v")[0].isdigit()
 
 
@@ -45,7 +47,8 @@ def test_tables_and_views_are_listed_sorted_and_without_system_ones(opened: Sour
     refs = [table.ref for table in listed]
     assert refs == sorted(refs)
     assert set(refs) == {
-        make_ref(opened.schema, name) for name in ("people", "adults", "blank", "many", *STRANGE)
+        make_ref(opened.schema, name)
+        for name in ("people", "adults", "blank", "many", *strange_names(opened.provider))
     }
     by_ref = {table.ref: table for table in listed}
     assert by_ref[f"{opened.schema}.many"].row_count == ROWS
@@ -91,19 +94,21 @@ def test_an_unknown_table_is_named(opened: Source) -> None:
         opened.warehouse.sample("nowhere", limits=some_limits())
 
 
-@pytest.mark.parametrize("name", STRANGE)
-def test_a_strange_name_works_from_listing_to_rows(opened: Source, name: str) -> None:
-    ref = make_ref(opened.schema, name)
-    (table,) = opened.warehouse.describe([ref])
-    assert [column.name for column in table.columns] == [name, "plain"]
-    assert opened.warehouse.describe([quote_ref(ref)])[0].ref == ref
-    assert opened.warehouse.sample(ref, limits=some_limits(rows=3)).rows == ((7, "seven"),)
-    sql = f"SELECT t.{quote_name(name)} AS {quote_name(name)} FROM {quote_ref(ref)} AS t WHERE t.{quote_name(name)} = 7"
-    guarded = check(sql, dialect=opened.warehouse.dialect)
-    assert guarded.tables == (ref,)
-    result = opened.warehouse.execute(guarded.sql, limits=some_limits())
-    assert [column.name for column in result.columns] == [name]
-    assert result.rows == ((7,),)
+def test_a_strange_name_works_from_listing_to_rows(opened: Source) -> None:
+    dialect = opened.warehouse.dialect
+    for name in strange_names(opened.provider):
+        ref = make_ref(opened.schema, name)
+        written, quoted = quote_ref(ref, dialect=dialect), quote_name(name, dialect=dialect)
+        (table,) = opened.warehouse.describe([ref])
+        assert [column.name for column in table.columns] == [name, "plain"]
+        assert opened.warehouse.describe([written])[0].ref == ref
+        assert opened.warehouse.sample(ref, limits=some_limits(rows=3)).rows == ((7, "seven"),)
+        sql = f"SELECT t.{quoted} AS {quoted} FROM {written} AS t WHERE t.{quoted} = 7"
+        guarded = check(sql, dialect=dialect)
+        assert guarded.tables == (ref,)
+        result = opened.warehouse.execute(guarded.sql, limits=some_limits())
+        assert [column.name for column in result.columns] == [name]
+        assert result.rows == ((7,),)
 
 
 def test_rows_come_in_order_with_types_and_no_caveat(opened: Source) -> None:
@@ -152,6 +157,7 @@ def test_a_long_cell_is_cut_and_said(opened: Source) -> None:
     long = {
         "duckdb": "repeat('x', 1000000)",
         "postgres": "repeat('x', 1000000)",
+        "bigquery": "repeat('x', 1000000)",
         "sqlite": "replace(hex(9), '3', 'y')",
     }
     if opened.provider == "sqlite":
@@ -183,7 +189,9 @@ def test_doubled_and_missing_column_names_become_unique(opened: Source) -> None:
         'SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a, 5 AS "A"', limits=some_limits()
     )
     names = [column.name for column in result.columns]
-    assert names == ["a", "a_3", "a_2", "a_4", "A"]
+    assert len(set(names)) == 5
+    if opened.provider != "bigquery":  # which refuses them, and whose emulator renames some itself
+        assert names == ["a", "a_3", "a_2", "a_4", "A"]
     assert result.rows == ((1, 2, 3, 4, 5),)
 
 

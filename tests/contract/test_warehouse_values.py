@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,29 @@ OWN: dict[str, list[tuple[str, Any]]] = {
         ("'\\x00\\xFF'::BLOB", b"\x00\xff"),
         ("'{\"a\": 1}'::JSON", {"a": 1}),
         ("'inf'::DATE", date.max),
+    ],
+    "bigquery": [
+        ("true", True),
+        ("NUMERIC '1.5'", Decimal("1.500")),
+        ("BIGNUMERIC '99999999999999999999999999999.12345'", Decimal("99999999999999999999999999999.12345")),
+        ("DATE '1500-01-01'", date(1500, 1, 1)),
+        ("DATE '0001-01-01'", date(1, 1, 1)),
+        ("DATETIME '1883-11-18 12:03:58.123456'", datetime(1883, 11, 18, 12, 3, 58, 123456)),
+        ("TIMESTAMP '1883-11-18 12:03:58.123456'", datetime(1883, 11, 18, 12, 3, 58, 123456, tzinfo=UTC)),
+        ("TIMESTAMP '2020-01-01 00:00:00+05'", datetime(2019, 12, 31, 19, tzinfo=UTC)),
+        ("TIME '23:59:59.999999'", time(23, 59, 59, 999999)),
+        ("INTERVAL 3 DAY", timedelta(days=3)),
+        ("MAKE_INTERVAL(hour => 4, minute => 30)", timedelta(hours=4, minutes=30)),
+        ("MAKE_INTERVAL(1, 2, 3)", "1-2 3 0:0:0"),
+        ("[INTERVAL 3 DAY]", [timedelta(days=3)]),
+        ("STRUCT(INTERVAL 3 DAY AS i, [1, 2] AS n)", {"i": timedelta(days=3), "n": [1, 2]}),
+        ("[1, 2, 3]", [1, 2, 3]),
+        ("CAST([] AS ARRAY<STRING>)", []),
+        ("STRUCT(1 AS a, [STRUCT('x' AS y)] AS b)", {"a": 1, "b": [{"y": "x"}]}),
+        ("FROM_HEX('00ff')", b"\x00\xff"),
+        ('JSON \'{"a": {"b": [1, null]}}\'', {"a": {"b": [1, None]}}),
+        ("ST_ASTEXT(ST_GEOGPOINT(1, 2))", "POINT (1 2)"),
+        ("RANGE(DATE '2020-01-01', DATE '2021-01-01')", {"start": date(2020, 1, 1), "end": date(2021, 1, 1)}),
     ],
     "sqlite": [
         ("x'00ff'", b"\x00\xff"),
@@ -101,6 +124,18 @@ ODD = {
         "'a'::ENUM('a', 'b')",
         "row(1, 'a')",
         "chr(0) || 'x'",
+    ),
+    "bigquery": (
+        "CAST('NaN' AS FLOAT64)",
+        "CAST('-inf' AS FLOAT64)",
+        "CAST('inf' AS FLOAT64)",
+        "GENERATE_UUID()",
+        "[STRUCT(CAST('NaN' AS FLOAT64) AS a)]",
+        "MAKE_INTERVAL(year => -1)",
+        "JSON 'null'",
+        "JSON '\"text\"'",
+        "CURRENT_TIMESTAMP()",
+        "SHA256('a')",
     ),
     "sqlite": ("-9e999", "CAST(x'ff41' AS TEXT)", "char(0) || 'x'", "'a' || char(0)", "zeroblob(3)"),
     "postgres": (

@@ -1,7 +1,8 @@
-"""Small real sources for the contract suite: the same tables in DuckDB, SQLite and PostgreSQL."""
+"""Small real sources for the contract suite: the same tables in DuckDB, SQLite, PostgreSQL and the BigQuery emulator."""
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,13 +12,16 @@ from typing import Any
 
 import duckdb
 
+from assay_agent.adapters import bigquery as bigquery_adapter
 from assay_agent.adapters import duckdb as duckdb_adapter
 from assay_agent.adapters import postgres as postgres_adapter
 from assay_agent.adapters import sqlite as sqlite_adapter
 from assay_agent.ports import QueryLimits, Warehouse, WarehouseSettings
+from assay_agent.sql.dialects import quote_name
+from tests.bigquery_server import bigquery_server
 from tests.integration.postgres import PASSWORD, postgres_server
 
-PROVIDERS = ("duckdb", "sqlite", "postgres")
+PROVIDERS = ("duckdb", "sqlite", "postgres", "bigquery")
 ROWS = 2_000
 STRANGE = (
     "two words",
@@ -32,6 +36,9 @@ STRANGE = (
     "per%cent",
     "co:lon",
 )
+
+STRANGE_TO_BIGQUERY = ("select", "UPPER", "with-dash", "hash")
+"""BigQuery takes letters, digits, spaces, dashes and underscores of any script; its emulator fewer of them."""
 
 _TABLES = (
     "CREATE TABLE people (id INTEGER PRIMARY KEY, name VARCHAR(50) NOT NULL, age INTEGER, salary NUMERIC(12, 2), "
@@ -63,11 +70,15 @@ def some_limits(**changed: Any) -> QueryLimits:
     return QueryLimits(**(given | changed))
 
 
-def statements() -> list[str]:
+def strange_names(provider: str) -> tuple[str, ...]:
+    return STRANGE_TO_BIGQUERY if provider == "bigquery" else STRANGE
+
+
+def statements(provider: str = "") -> list[str]:
     strange = [
         statement
-        for name in STRANGE
-        for quoted in ['"' + name.replace('"', '""') + '"']
+        for name in strange_names(provider)
+        for quoted in [quote_name(name, dialect=provider)]
         for statement in (
             f"CREATE TABLE {quoted} ({quoted} INTEGER, plain VARCHAR(9))",
             f"INSERT INTO {quoted} VALUES (7, 'seven')",
@@ -79,7 +90,7 @@ def statements() -> list[str]:
 @contextmanager
 def source(provider: str, folder: Path) -> Iterator[Source]:
     """The tables in a source of `provider`, opened."""
-    makers = {"duckdb": _duckdb, "sqlite": _sqlite, "postgres": _postgres}
+    makers = {"duckdb": _duckdb, "sqlite": _sqlite, "postgres": _postgres, "bigquery": _bigquery}
     with makers[provider](folder) as made:
         try:
             yield made
@@ -141,3 +152,31 @@ def _postgres(folder: Path) -> Iterator[Source]:
             settings=settings,
             open=postgres_adapter.open_warehouse,
         )
+
+
+@contextmanager
+def _bigquery(folder: Path) -> Iterator[Source]:
+    made = [standard(statement) for statement in statements("bigquery")]
+    made.append(
+        f"INSERT INTO many SELECT i, CONCAT('text ', i) FROM UNNEST(GENERATE_ARRAY(0, {ROWS - 1})) AS i"
+    )
+    with bigquery_server() as server, server.dataset(*made) as name:
+        server.keys["people"] = ["id"]
+        settings = WarehouseSettings(
+            datasource_id="d1",
+            provider="bigquery",
+            datasets=(name,),
+            config=server.config(),
+            secret=server.key(),
+        )
+        yield Source(
+            warehouse=bigquery_adapter.open_warehouse(settings),
+            schema=name,
+            settings=settings,
+            open=bigquery_adapter.open_warehouse,
+        )
+
+
+def standard(statement: str) -> str:
+    """A statement that makes a table, in BigQuery's types."""
+    return re.sub(r"VARCHAR(\(\d+\))?", r"STRING\1", statement.replace("PRIMARY KEY", "NOT NULL"))

@@ -86,7 +86,7 @@ def postgres_server() -> PostgresServer:
         folder.chmod(0o755)
         os.chown(folder, account.pw_uid, account.pw_gid)
     _initialise(programs, folder, account)
-    port = _free_port()
+    port = free_port()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [
@@ -98,7 +98,7 @@ def postgres_server() -> PostgresServer:
             stdout=subprocess.DEVNULL,
             stderr=log,
             cwd=folder,
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # before any thread
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509  # before any thread
             **_as(account),
         )
     atexit.register(_stop, process, folder)
@@ -135,11 +135,11 @@ def _initialise(programs: Path, folder: Path, account: pwd.struct_passwd | None)
     )
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])

@@ -294,6 +294,32 @@ def test_a_url_that_cannot_be_read_is_not_repeated(opener: Opener) -> None:
         assert "s3cr3t" not in str(failed.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "datasets", "config"),
+    [
+        ("bigquery://shop-1/sales", ("sales",), {"project_id": "shop-1"}),
+        ("bigquery://shop-1/sales,web", ("sales", "web"), {"project_id": "shop-1"}),
+        ("bigquery://shop-1", (), {"project_id": "shop-1"}),
+        ("bigquery://shop-1/sales?location=EU", ("sales",), {"project_id": "shop-1", "location": "EU"}),
+    ],
+)
+def test_a_bigquery_url_names_project_and_datasets(
+    opener: Opener, url: str, datasets: tuple[str, ...], config: dict[str, str]
+) -> None:
+    opened = opener(url, secret="key")
+    assert opened.settings.provider == "bigquery"
+    assert opened.settings.datasets == datasets
+    assert opened.settings.config == config
+    assert opened.settings.secret == "key"
+
+
+def test_a_bigquery_url_that_says_too_little_or_too_much_is_refused(opener: Opener) -> None:
+    with pytest.raises(ConfigError, match="the project is missing; give bigquery://project/dataset"):
+        opener("bigquery:///sales")
+    with pytest.raises(ConfigError, match="credentials_path is not known"):
+        opener("bigquery://shop-1/sales?credentials_path=/key.json")
+
+
 def test_schemas_and_a_secret_from_elsewhere(opener: Opener) -> None:
     opened = opener("postgresql://u:old@h/db?schema=a,b", secret="new")
     assert opened.settings.datasets == ("a", "b")

@@ -234,6 +234,7 @@ def test_a_used_up_budget_is_the_pipelines_business(warehouse: Warehouse) -> Non
         ("Wrong was:\n```sql\nSELECT a\n```\nRight is:\n```sql\nSELECT b\n```", "SELECT b"),
         ("```SQL\nSELECT 1;\n```", "SELECT 1;"),
         ("```postgresql\nSELECT 1\n```", "SELECT 1"),
+        ("```python\n1\n```\n```googlesql\nSELECT 1\n```", "SELECT 1"),
         ("```\nWITH a AS (SELECT 1) SELECT * FROM a\n```", "WITH a AS (SELECT 1) SELECT * FROM a"),
         ("```python\nprint('select')\n```\n```\nSELECT 2\n```", "SELECT 2"),
         ('```json\n{"fixed_sql": "SELECT 3"}\n```', "SELECT 3"),

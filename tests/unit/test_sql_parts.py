@@ -88,6 +88,20 @@ def test_names_are_quoted_only_when_they_must_be() -> None:
     assert sample_statement("main.Order Lines", 5) == 'SELECT * FROM main."Order Lines" LIMIT 5'
 
 
+def test_bigquery_names_go_in_backticks_and_dots_within_them_split() -> None:
+    assert quote_name("dep_delay", dialect="bigquery") == "dep_delay"
+    assert quote_name("Größe", dialect="bigquery") == "`Größe`"
+    assert quote_name("hash", dialect="bigquery") == "`hash`"
+    assert quote_name("a`b", dialect="bigquery") == "`a\\`b`"
+    assert (
+        sample_statement("shop.Order Lines", 5, dialect="bigquery")
+        == "SELECT * FROM shop.`Order Lines` LIMIT 5"
+    )
+    assert split_ref("shop.`Order Lines`") == ("shop", "Order Lines")
+    assert split_ref("`my-project.shop.orders`") == ("shop", "orders")
+    assert split_ref("`shop.orders`") == ("shop", "orders")
+
+
 def test_every_dialect_has_hints_and_functions_and_an_unknown_one_says_which_are_known() -> None:
     for name in dialect_names():
         dialect = dialect_of(name)

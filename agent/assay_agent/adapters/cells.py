@@ -1,16 +1,17 @@
 """Cutting a result to its limits while it is fetched, and saying so: rows, cells, bytes, and unique column names.
 
-Called by `sqlalchemy_warehouse` alone. Invariant: nothing is dropped or shortened without a caveat.
+Called by every SQL warehouse. Invariant: nothing is dropped or shortened without a caveat.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from assay_agent.ports import QueryLimits
-from assay_core.model.step import Caveat, CaveatKind
+from assay_agent.ports import QueryLimits, QueryResult
+from assay_core.model.step import Caveat, CaveatKind, ResultColumn
 
 _FIRST_BATCH = 64
 _BATCH = 2_000
@@ -91,6 +92,27 @@ class Kept:
                 self.cut_cells[index] = self.cut_cells.get(index, 0) + 1
                 self.longest[index] = max(self.longest.get(index, 0), length)
         return (tuple(row) if changed is None else tuple(changed)), size
+
+    def result(
+        self,
+        names: Sequence[str | None],
+        labels: Sequence[str],
+        *,
+        started: float,
+        bytes_scanned: int = 0,
+    ) -> QueryResult:
+        """What was kept, under unique names; `started` is monotonic."""
+        unique = unique_names(names)
+        return QueryResult(
+            columns=tuple(
+                ResultColumn(name=name, type=label) for name, label in zip(unique, labels, strict=True)
+            ),
+            rows=tuple(self.rows),
+            truncated=self.more_rows,
+            duration_ms=int((time.monotonic() - started) * 1000),
+            caveats=self.caveats(unique),
+            bytes_scanned=bytes_scanned,
+        )
 
     def caveats(self, names: Sequence[str]) -> tuple[Caveat, ...]:
         found = []

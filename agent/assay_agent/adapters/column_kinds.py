@@ -16,7 +16,7 @@ _RULES: tuple[tuple[str, str], ...] = (
         r"^(tiny|small|medium|big|huge|u(tiny|small|big|huge)?)?int(eger)?\d*\b|^int\d|^(small|big)?serial|^long\b",
         "INT64",
     ),
-    (r"^(float|double|real|decimal|numeric|number|money|dec)\w*", "FLOAT64"),
+    (r"^(float|double|real|(big)?(decimal|numeric)|number|money|dec)\w*", "FLOAT64"),
 )
 _COMPILED = tuple((re.compile(pattern, re.IGNORECASE), kind) for pattern, kind in _RULES)
 _CODE_NAME = re.compile(

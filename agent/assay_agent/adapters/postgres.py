@@ -25,7 +25,9 @@ from psycopg.types.datetime import (
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
-from assay_agent.adapters.sqlalchemy_warehouse import CatalogColumn, CatalogTable, SqlWarehouse, tidy
+from assay_agent.adapters.catalog import CatalogColumn, CatalogTable
+from assay_agent.adapters.sqlalchemy_warehouse import SqlWarehouse
+from assay_agent.adapters.statements import tidy
 from assay_agent.ports import Grant, Grants, Warehouse, WarehouseSettings
 from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
 

@@ -27,6 +27,7 @@ DATASOURCE = "default"
 MAX_FILES = 5_000
 """Files of one folder; more is a sign of the wrong folder."""
 _PASSWORD_KEYS = ("password", "passwd", "pass", "sslpassword", "passfile")
+_BIGQUERY_KEYS = ("location", "maximum_bytes_billed", "api_endpoint")
 _SCHEMA_KEYS = ("schema", "schemas", "currentSchema")
 
 
@@ -81,6 +82,8 @@ def _open_url(text: str, *, home: Path, secret: str | None) -> OpenedSource:
                 f"a {backend} URL names a file with three or four slashes: {backend}:////path/to/file"
             )
         return _database_file(backend, Path(os.path.abspath(os.path.expanduser(url.database))), home=home)
+    if backend == "bigquery":
+        return _bigquery(url, secret=secret)
     if backend not in ("postgresql", "postgres"):
         raise ConfigError(f"sources of the kind {backend}:// are not supported here; give {SUPPORTED}")
     query = dict(url.query)
@@ -102,6 +105,30 @@ def _open_url(text: str, *, home: Path, secret: str | None) -> OpenedSource:
         project_id=project_id_of("|".join([shown, *sorted(schemas)])),
         name=url.database or "postgres",
         description=f"PostgreSQL database {url.database} on {url.host or 'localhost'}",
+    )
+
+
+def _bigquery(url: sa.URL, *, secret: str | None) -> OpenedSource:
+    """`bigquery://project/dataset`, or all datasets of the project; the key of an account is never in it."""
+    unknown = sorted(set(url.query) - set(_BIGQUERY_KEYS))
+    if not url.host or unknown:
+        wrong = f"{unknown[0]} is not known" if unknown else "the project is missing"
+        raise ConfigError(
+            f"the BigQuery URL cannot be used: {wrong}; give bigquery://project/dataset, and after ? any of "
+            f"{', '.join(_BIGQUERY_KEYS)}"
+        )
+    datasets = tuple(name for name in (url.database or "").split(",") if name)
+    return OpenedSource(
+        settings=WarehouseSettings(
+            datasource_id=DATASOURCE,
+            provider="bigquery",
+            datasets=datasets,
+            config={"project_id": url.host, **url.query},
+            secret=secret,
+        ),
+        project_id=project_id_of("|".join(["bigquery", url.host, *sorted(datasets)])),
+        name=url.database or url.host,
+        description=f"BigQuery {f'dataset {url.database}' if datasets else 'datasets'} of project {url.host}",
     )
 
 

@@ -1,57 +1,31 @@
 """The one SQL warehouse: a `ports.Warehouse` over an SQLAlchemy engine, with a small `Backend` per product.
 
-`duckdb`, `sqlite` and `postgres` each build an engine and a backend and return this class. It owns streaming, limits,
-timeouts, cancelling, catalogue caching and the shape of errors; a backend owns what differs. Safe for several threads:
-each call takes its own pooled connection. Invariant: no SQLAlchemy or driver exception leaves this module.
+`duckdb`, `sqlite` and `postgres` each build an engine and a backend and return this class. It owns streaming, limits and
+the shape of errors; a backend owns what differs. Safe for several threads: each call takes its own pooled connection.
+Invariant: no SQLAlchemy or driver exception leaves this module.
 """
 
 from __future__ import annotations
 
-import re
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from assay_agent.adapters.cells import fetch, unique_names
-from assay_agent.adapters.column_kinds import category_of, kind_of
+from assay_agent.adapters.catalog import Catalog, CatalogColumn, CatalogTable
+from assay_agent.adapters.cells import fetch
+from assay_agent.adapters.statements import Running, tidy, too_slow
 from assay_agent.ports import Grants, QueryLimits, QueryResult, TableRef
-from assay_agent.sql.dialects import make_ref, sample_statement, split_ref
+from assay_agent.sql.dialects import sample_statement
 from assay_agent.sql.limits import limited
 from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
-from assay_core.model.step import ResultColumn
-from assay_core.model.table import ColumnSchema, TableSchema
+from assay_core.model.table import TableSchema
 
 CATALOG_TIMEOUT_S = 120.0
 """Seconds one catalogue query may take."""
-MESSAGE_CHARS = 1_000
-DESCRIBE_BATCH = 500
-"""Tables whose columns are read in one catalogue query."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogTable:
-    schema: str
-    name: str
-    column_count: int
-    row_count: int | None
-    comment: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogColumn:
-    schema: str
-    table: str
-    name: str
-    type: str
-    nullable: bool
-    primary_key: bool = False
-    comment: str = ""
 
 
 class Backend(Protocol):
@@ -99,10 +73,10 @@ class SqlWarehouse:
         self._engine = engine
         self._backend = backend
         self._errors: tuple[type[Exception], ...] = (SQLAlchemyError, *_driver_errors(engine))
-        self._lock = threading.Lock()
-        self._running: set[_Statement] = set()
-        self._closed = False
-        self._listed: dict[str, CatalogTable] | None = None
+        self._running = Running()
+        self._catalog = Catalog(
+            datasource_id=datasource_id, list_tables=self._list_tables, read_columns=self._read_columns
+        )
 
     @property
     def datasource_id(self) -> str:
@@ -125,34 +99,13 @@ class SqlWarehouse:
             return self._backend.grants(connection)
 
     def tables(self) -> Sequence[TableRef]:
-        listed = self._list()
-        return [
-            TableRef(ref=ref, column_count=table.column_count, row_count=table.row_count)
-            for ref, table in sorted(listed.items())
-        ]
+        return self._catalog.tables()
 
     def describe(self, refs: Sequence[str]) -> Sequence[TableSchema]:
-        """In the order asked. Raises QueryError naming the tables that do not exist or are out of scope."""
-        listed = self._listed or self._list()
-        wanted = [self._resolve(ref, listed) for ref in refs]
-        missing = [ref for ref, found in zip(refs, wanted, strict=True) if found is None]
-        if missing:
-            raise QueryError(f"no such table: {', '.join(missing[:10])}", kind="unknown_table")
-        found = [key for key in wanted if key is not None]
-        columns: dict[str, list[ColumnSchema]] = {key: [] for key in found}
-        unique = list(columns)
-        for start in range(0, len(unique), DESCRIBE_BATCH):
-            batch = [(listed[key].schema, listed[key].name) for key in unique[start : start + DESCRIBE_BATCH]]
-            with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
-                for column in self._backend.columns(connection, batch):
-                    columns[make_ref(column.schema, column.table)].append(_column_schema(column))
-        return [self._schema(key, listed[key], columns[key]) for key in found]
+        return self._catalog.describe(refs)
 
     def sample(self, ref: str, *, limits: QueryLimits) -> QueryResult:
-        listed = self._listed or self._list()
-        key = self._resolve(ref, listed)
-        if key is None:
-            raise QueryError(f"no such table: {ref}", kind="unknown_table")
+        key, _ = self._catalog.find(ref)
         return self.execute(sample_statement(key, limits.rows), limits=limits)
 
     def execute(self, sql: str, *, limits: QueryLimits) -> QueryResult:
@@ -169,154 +122,56 @@ class SqlWarehouse:
             kept = fetch(result.fetchmany, limits)
             labels = self._backend.type_labels(description, kept.rows)
             result.close()
-        names = unique_names([entry[0] for entry in description])
-        columns = tuple(
-            ResultColumn(name=name, type=label) for name, label in zip(names, labels, strict=True)
-        )
-        return QueryResult(
-            columns=columns,
-            rows=tuple(kept.rows),
-            truncated=kept.more_rows,
-            duration_ms=int((time.monotonic() - started) * 1000),
-            caveats=kept.caveats(names),
-        )
+        return kept.result([entry[0] for entry in description], labels, started=started)
 
     def close(self) -> None:
         """Cancel what runs and give back every connection; a second call does nothing."""
-        with self._lock:
-            self._closed = True
-            running = list(self._running)
-        for statement in running:
-            statement.cancel()
+        self._running.close()
         self._engine.dispose()
         self._backend.close()
 
     # ------------------------------------------------------------------------------------------------ inside
 
-    def _list(self) -> dict[str, CatalogTable]:
+    def _list_tables(self) -> Iterable[CatalogTable]:
         with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
-            listed = {make_ref(table.schema, table.name): table for table in self._backend.tables(connection)}
-        self._listed = listed
-        return listed
+            return list(self._backend.tables(connection))
 
-    @staticmethod
-    def _resolve(ref: str, listed: dict[str, CatalogTable]) -> str | None:
-        """The listed name for `ref`: exact, its quoted form, a bare table name, then the same without case."""
-        if ref in listed:
-            return ref
-        schema, name = split_ref(ref)
-        if make_ref(schema, name) in listed:
-            return make_ref(schema, name)
-        for fold in (str, str.casefold):
-            matching = [
-                key
-                for key, table in listed.items()
-                if fold(table.name) == fold(name) and (schema is None or fold(table.schema) == fold(schema))
-            ]
-            if len(matching) == 1 or (matching and schema is None):
-                return matching[0]
-        return None
-
-    def _schema(self, key: str, table: CatalogTable, columns: list[ColumnSchema]) -> TableSchema:
-        return TableSchema(
-            ref=key,
-            columns=columns,
-            row_count=table.row_count,
-            comment=table.comment,
-            datasource_id=self._datasource_id,
-        )
+    def _read_columns(self, tables: Sequence[tuple[str, str]]) -> Iterable[CatalogColumn]:
+        with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
+            return list(self._backend.columns(connection, tables))
 
     @contextmanager
     def _connected(self, *, timeout_s: float) -> Iterator[sa.Connection]:
         """A connection whose statement is stopped after `timeout_s`, and whose errors are ours."""
-        if self._closed:
+        if self._running.closed:
             raise ConfigError("the warehouse is closed")
         try:
-            with self._engine.connect() as connection:
-                statement = _Statement(lambda: self._backend.cancel(connection))
-                with self._lock:
-                    self._running.add(statement)
+            with (
+                self._engine.connect() as connection,
+                self._running.statement(
+                    lambda: self._backend.cancel(connection), timeout_s=timeout_s
+                ) as statement,
+            ):
                 try:
-                    with statement.within(timeout_s):
-                        yield connection
+                    yield connection
                 except self._errors as error:
                     if statement.timed_out:
-                        raise _too_slow(timeout_s) from error
+                        raise too_slow(timeout_s) from error
                     raise
                 finally:
-                    with self._lock:
-                        self._running.discard(statement)
-                    if self._closed:  # the pool is gone and would leave it open
+                    if self._running.closed:  # the pool is gone and would leave it open
                         connection.invalidate()
         except self._errors as error:
             raise self._translated(error) from error
 
     def _translated(self, error: BaseException) -> AssayError:
         cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        if self._closed:
+        if self._running.closed:
             return TransientError("the warehouse was closed while it answered", dependency="warehouse")
         return self._backend.translate(cause) or QueryError(tidy(str(cause)), kind="execution")
-
-
-class _Statement:
-    """One running statement: cancelled by its timer or by `close`, and never after it has ended."""
-
-    def __init__(self, cancel: Callable[[], None]) -> None:
-        self._cancel = cancel
-        self._lock = threading.Lock()
-        self._ended = False
-        self.timed_out = False
-
-    @contextmanager
-    def within(self, seconds: float) -> Iterator[None]:
-        timer = threading.Timer(seconds, self._expire)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            with self._lock:
-                self._ended = True
-
-    def _expire(self) -> None:
-        self.timed_out = True
-        self.cancel()
-
-    def cancel(self) -> None:
-        with self._lock:
-            if not self._ended:
-                self._cancel()
-
-
-def tidy(text: str) -> str:
-    """A driver's message fit for a model: no background links, no echoed statement, no runs of blank lines, short."""
-    kept = re.split(r"\n\[SQL:|\n\(Background on this error", text, maxsplit=1)[0]
-    kept = re.sub(r"^\([\w.]+\)\s*", "", kept.strip())
-    kept = re.sub(r"\n\s*\n+", "\n", kept)
-    return kept if len(kept) <= MESSAGE_CHARS else kept[: MESSAGE_CHARS - 1] + "…"
-
-
-def _too_slow(timeout_s: float) -> QueryError:
-    return QueryError(
-        f"the query was stopped after {timeout_s:g} s; read fewer rows or join less before aggregating",
-        kind="timeout",
-    )
 
 
 def _driver_errors(engine: sa.Engine) -> tuple[type[Exception], ...]:
     """Exceptions a raw cursor raises past SQLAlchemy's wrapping."""
     error = getattr(engine.dialect.loaded_dbapi, "Error", None)
     return (error,) if isinstance(error, type) and issubclass(error, Exception) else ()
-
-
-def _column_schema(column: CatalogColumn) -> ColumnSchema:
-    kind = kind_of(column.type)
-    return ColumnSchema(
-        name=column.name,
-        type=column.type,
-        kind=kind,
-        nullable=column.nullable,
-        category=category_of(column.name, kind=kind, primary_key=column.primary_key),
-        comment=column.comment,
-    )

@@ -52,7 +52,12 @@ def run_step_query(ctx: RunContext, desk: SchemaDesk, action: Query, *, number: 
     room = ctx.ledger.left(Budget.ROWS)
     if room is not None:
         limits = replace(limits, rows=max(min(limits.rows, int(room)), 1))
-    reserved = ctx.ledger.reserve({Budget.ROWS: 0 if room is None else limits.rows})
+    bytes_left = ctx.ledger.left(Budget.BYTES)
+    if bytes_left is not None:
+        limits = replace(limits, scan_bytes=int(bytes_left))
+    reserved = ctx.ledger.reserve(
+        {Budget.ROWS: 0 if room is None else limits.rows, Budget.BYTES: limits.scan_bytes or 0}
+    )
     ran = run_query(
         warehouse=warehouse,
         sql=action.sql,
@@ -64,7 +69,13 @@ def run_step_query(ctx: RunContext, desk: SchemaDesk, action: Query, *, number: 
         schema_hint=desk.hint,
         rationale=action.rationale,
     )
-    ctx.ledger.settle(reserved, {Budget.ROWS: len(ran.result.rows) if ran.result else 0})
+    ctx.ledger.settle(
+        reserved,
+        {
+            Budget.ROWS: len(ran.result.rows) if ran.result else 0,
+            Budget.BYTES: ran.result.bytes_scanned if ran.result else 0,
+        },
+    )
     step = ExplorationStep(
         step=number,
         timestamp=clock.now(),

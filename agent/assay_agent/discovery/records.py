@@ -54,10 +54,14 @@ def record_step(ctx: RunContext, desk: SchemaDesk, taken: Taken) -> None:
 
 
 def spent_so_far(ctx: RunContext) -> dict[str, Any]:
-    """Tokens, money and rows of the run, for its document: written with every step, so that a death forgets one call at most."""
+    """What the run has spent, for its document: written with every step, so that a death forgets one call at most."""
     if not isinstance(ctx.model, RoleModels):
         return {}
-    return {"usage": ctx.model.usage(), "rows_read": int(ctx.ledger.spent.get(Budget.ROWS, 0))}
+    return {
+        "usage": ctx.model.usage(),
+        "rows_read": int(ctx.ledger.spent.get(Budget.ROWS, 0)),
+        "bytes_scanned": int(ctx.ledger.spent.get(Budget.BYTES, 0)),
+    }
 
 
 def record_replay(

@@ -152,6 +152,7 @@ def _read_tables(ctx: RunContext, warehouse: Warehouse) -> list[TableSchema]:
         cell_chars=ctx.policy.exploration.lookup_cell_chars * 4,
         result_bytes=ctx.policy.query.result_bytes,
         timeout_s=ctx.policy.index.sample_timeout_s,
+        scan_bytes=ctx.policy.index.sample_scan_bytes,
     )
     tables: list[TableSchema] = []
     failures: list[str] = []
@@ -161,7 +162,8 @@ def _read_tables(ctx: RunContext, warehouse: Warehouse) -> list[TableSchema]:
             try:
                 sample = _sample(warehouse, table.ref, limits)
             except (QueryError, TransientError) as error:
-                failures.append(f"{table.ref}: {error}")
+                if not (isinstance(error, QueryError) and error.kind == "scan_bytes"):
+                    failures.append(f"{table.ref}: {error}")
                 sample = []
             tables.append(
                 table.model_copy(

@@ -22,10 +22,10 @@ class Sql:
     dialect: str
 
     def name(self, column: str) -> str:
-        return quote_name(column)
+        return quote_name(column, dialect=self.dialect)
 
     def ref(self, table: str) -> str:
-        return quote_ref(table)
+        return quote_ref(table, dialect=self.dialect)
 
     def distinct(self, column: str, rows: int | None) -> str:
         if self.dialect == "duckdb" and (rows or 0) >= _APPROXIMATE_FROM:
@@ -34,11 +34,21 @@ class Sql:
 
     def number(self, column: str) -> str:
         """The column as a floating number, so that sums cannot overflow and divisions are not whole."""
-        return f"CAST({self.name(column)} AS {'REAL' if self.dialect == 'sqlite' else 'DOUBLE PRECISION'})"
+        kind = {"sqlite": "REAL", "bigquery": "FLOAT64"}.get(self.dialect, "DOUBLE PRECISION")
+        return f"CAST({self.name(column)} AS {kind})"
+
+    def text(self, expression: str) -> str:
+        kind = {"sqlite": "TEXT", "bigquery": "STRING"}.get(self.dialect, "VARCHAR")
+        return f"CAST({expression} AS {kind})"
 
     def period(self, column: Column, unit: str) -> str:
         """The start of the day, week, month, quarter or year of a time column, as a date or ISO text."""
         name = self.name(column.name)
+        if self.dialect == "bigquery":
+            day = self._date(column)
+            if unit == "week":
+                return f"DATE_SUB({day}, INTERVAL MOD(extract(dayofweek FROM {day}) + 5, 7) DAY)"
+            return f"DATE_TRUNC({day}, {unit.upper()})"
         if self.dialect == "sqlite" or not any(word in column.type for word in ("DATE", "TIMESTAMP")):
             if unit == "quarter":
                 month = f"CAST(substr({name}, 6, 2) AS INTEGER)"
@@ -47,6 +57,13 @@ class Sql:
                 return f"date({name}, 'weekday 0', '-6 days')"
             return f"substr({name}, 1, {({'year': 4, 'month': 7}).get(unit, 10)})"
         return f"CAST(date_trunc('{unit}', {name}) AS DATE)"
+
+    def _date(self, column: Column) -> str:
+        """BigQuery truncates dates alone: text that is none becomes NULL."""
+        name = self.name(column.name)
+        if any(word in column.type for word in ("DATE", "TIMESTAMP")):
+            return f"CAST({name} AS DATE)"
+        return f"SAFE_CAST(substr({name}, 1, 10) AS DATE)"
 
     def day(self, column: Column) -> str:
         """The day of a time column, as a date or ISO text."""
@@ -58,6 +75,8 @@ class Sql:
     def year_quarter(self, year: str, month: str) -> str:
         """The first day of a quarter from two whole columns."""
         m = self.name(month)
+        if self.dialect == "bigquery":
+            return f"DATE(CAST({self.name(year)} AS INT64), CAST({m} - MOD({m} - 1, 3) AS INT64), 1)"
         if self.dialect == "sqlite":
             return f"printf('%04d-%02d-01', {self.name(year)}, {m} - ({m} - 1) % 3)"
         return f"make_date(CAST({self.name(year)} AS INTEGER), CAST({m} - ({m} - 1) % 3 AS INTEGER), 1)"
@@ -66,6 +85,8 @@ class Sql:
         """A date from two whole columns."""
         if self.dialect == "sqlite":
             return f"printf('%04d-%02d-01', {self.name(year)}, {self.name(month)})"
+        if self.dialect == "bigquery":
+            return f"DATE(CAST({self.name(year)} AS INT64), CAST({self.name(month)} AS INT64), 1)"
         return f"make_date(CAST({self.name(year)} AS INTEGER), CAST({self.name(month)} AS INTEGER), 1)"
 
     def decade(self, year: str) -> str:
@@ -81,6 +102,9 @@ class Sql:
             return f"CASE strftime('%w', {name}) {days} END"
         if not any(word in column.type for word in ("DATE", "TIMESTAMP")):
             return None
+        if self.dialect == "bigquery":
+            days = " ".join(f"WHEN {at % 7 + 1} THEN '{day}'" for at, day in enumerate(_WEEKDAYS, start=1))
+            return f"CASE extract(dayofweek FROM {name}) {days} END"
         days = " ".join(f"WHEN {at} THEN '{day}'" for at, day in enumerate(_WEEKDAYS, start=1))
         return f"CASE CAST(extract(isodow FROM {name}) AS INTEGER) {days} END"
 
@@ -111,6 +135,11 @@ class Sql:
         elif self.dialect in ("postgres", "redshift"):
             cut = ", ".join(
                 f"percentile_cont({share}) WITHIN GROUP (ORDER BY {name}) AS {label}"
+                for label, share in shares
+            )
+        elif self.dialect == "bigquery":
+            cut = ", ".join(
+                f"approx_quantiles({name}, 100)[OFFSET({round(share * 100)})] AS {label}"
                 for label, share in shares
             )
         else:

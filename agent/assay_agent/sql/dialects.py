@@ -55,6 +55,8 @@ class Dialect:
     """`x IN name` reads the table `name`."""
     catalogue_types: bool = False
     """Types exist whose input looks a name up in the catalogue, as regclass does."""
+    backticks: bool = False
+    """Names are quoted in backticks; double quotes make a text."""
     plain_names: bool = False
     """A backslash in a quoted name escapes for the engine, and not for the parser."""
     doubled_quotes: bool = False
@@ -70,21 +72,22 @@ class Dialect:
 
 
 _WORD = re.compile(r"[a-z_][a-z0-9_]*")
-_QUOTED = re.compile(r'"((?:[^"]|"")+)"')
+_QUOTED = re.compile(r'"((?:[^"]|"")+)"|`([^`]+)`')
 
 # Words that need quotes as a name in at least one of the dialects.
 _RESERVED = functions.names("""
-    all analyse analyze and any array as asc asof asymmetric at authorization between binary both by case cast check
-    collate collation column columns concurrently constraint create cross cube current current_catalog current_date
-    current_role current_schema current_time current_timestamp current_user default deferrable delete desc describe
-    distinct do drop else end escape except exclude exists false fetch filter first following for foreign freeze from
-    full generated glob grant group grouping having ilike in index initially inner insert intersect interval into is
-    isnull join key lambda last lateral leading left like limit localtime localtimestamp map match natural not notnull
-    null nulls of offset on only or order outer over overlaps partition percent pivot placing positional preceding
-    primary qualify range recursive references regexp replace returning right rollup row rows select semi session_user
-    set show similar some struct summarize symmetric system_user table tablesample temp temporary then ties to trailing
-    trigger true try_cast unbounded union unique unnest unpivot update user using values variadic verbose view virtual
-    when where window with within without
+    all analyse analyze and any array as asc asof assert_rows_modified asymmetric at authorization between binary both by
+    case cast check collate collation column columns concurrently constraint contains create cross cube current
+    current_catalog current_date current_role current_schema current_time current_timestamp current_user default
+    deferrable define delete desc describe distinct do drop else end enum escape except exclude exists extract false fetch
+    filter first following for foreign freeze from full generated glob grant group grouping groups hash having if ignore
+    ilike in index initially inner insert intersect interval into is isnull join key lambda last lateral leading left like
+    limit localtime localtimestamp lookup map match merge natural new no not notnull null nulls of offset on only or order
+    outer over overlaps partition percent pivot placing positional preceding primary proto qualify range recursive
+    references regexp replace respect returning right rollup row rows select semi session_user set show similar some
+    struct summarize symmetric system_user table tablesample temp temporary then ties to trailing treat trigger true
+    try_cast unbounded union unique unnest unpivot update user using values variadic verbose view virtual when where
+    window with within without
     """)
 
 DUCKDB = Dialect(
@@ -182,6 +185,7 @@ BIGQUERY = Dialect(
     dots_split_names=True,
     row_kinds=True,
     plain_names=True,
+    backticks=True,
     unfaithful={"::": "write CAST(x AS type)"},
     hints=(
         "Table names go in backticks: `dataset.table` or `project.dataset.table`; text goes in single quotes.",
@@ -193,6 +197,7 @@ BIGQUERY = Dialect(
         "Every selected column is in GROUP BY or inside an aggregate; STRUCT and ARRAY cannot be grouped.",
         "Window results are filtered in QUALIFY (it needs a WHERE, GROUP BY or HAVING too), aggregates in HAVING.",
         "Percentiles: APPROX_QUANTILES(x, 100)[OFFSET(90)]. Conditional counts: COUNTIF(c).",
+        "Every column of a result has a name of its own, whatever its case: alias one of two that are called the same.",
         "SAFE_CAST(x AS INT64) gives NULL where CAST fails. Date shards: `events_*` with _TABLE_SUFFIX in WHERE.",
         "A table not found: use the exact name of the catalogue; names are case-sensitive.",
     ),
@@ -258,14 +263,14 @@ def make_ref(schema: str | None, table: str) -> str:
 def split_ref(ref: str) -> tuple[str | None, str]:
     """(schema, table) of a display name or of its quoted SQL form; the schema is None for a bare table name.
 
-    Of more than two parts the last two count: a leading catalogue name is dropped.
+    Of more than two parts the last two count: a leading catalogue name is dropped. Dots split within backticks too.
     """
     parts: list[str] = []
     rest = ref.strip()
     while rest:
         quoted = _QUOTED.match(rest)
         if quoted and rest[quoted.end() : quoted.end() + 1] in ("", "."):
-            parts.append(quoted.group(1).replace('""', '"'))
+            parts += quoted[2].split(".") if quoted[2] else [quoted[1].replace('""', '"')]
             rest = rest[quoted.end() + 1 :]
         else:
             part, _, rest = rest.partition(".")
@@ -275,22 +280,24 @@ def split_ref(ref: str) -> tuple[str | None, str]:
     return (parts[-2] if len(parts) > 1 else None), parts[-1]
 
 
-def quote_name(name: str) -> str:
-    """A name as SQL, quoted only when it must be. Double quotes serve every dialect listed here."""
+def quote_name(name: str, *, dialect: str = "") -> str:
+    """A name as SQL, quoted only when it must be. Double quotes serve every dialect but those with `backticks`."""
     if _WORD.fullmatch(name) and name not in _RESERVED:
         return name
+    if dialect and dialect_of(dialect).backticks:
+        escaped = name.replace("\\", "\\\\").replace("`", "\\`")
+        return f"`{escaped}`"
     return _quoted(name)
 
 
-def quote_ref(ref: str) -> str:
+def quote_ref(ref: str, *, dialect: str = "") -> str:
     """A table's display name as SQL."""
-    schema, table = split_ref(ref)
-    return quote_name(table) if schema is None else f"{quote_name(schema)}.{quote_name(table)}"
+    return ".".join(quote_name(part, dialect=dialect) for part in split_ref(ref) if part is not None)
 
 
-def sample_statement(ref: str, rows: int) -> str:
+def sample_statement(ref: str, rows: int, *, dialect: str = "") -> str:
     """A statement for the first rows of a table, as the source gives them."""
-    return f"SELECT * FROM {quote_ref(ref)} LIMIT {int(rows)}"
+    return f"SELECT * FROM {quote_ref(ref, dialect=dialect)} LIMIT {int(rows)}"
 
 
 def _quoted(name: str) -> str:

@@ -19,6 +19,7 @@ _THOUGHT = re.compile(r"<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IG
 _LONE_END = re.compile(r"\A.*?</(?:think|thinking|reasoning)>", re.DOTALL | re.IGNORECASE)
 _QUERY_WORD = re.compile(r"(?i)\b(select|with|from)\b")
 _QUERY_START = re.compile(r"(?i)\A(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(select|with|from|values)\b", re.DOTALL)
+_LANGUAGES = ("sql", "duckdb", "sqlite", "postgres", "postgresql", "bigquery", "googlesql", "redshift")
 _JSON_KEYS = ("fixed_sql", "query", "sql")
 
 
@@ -60,9 +61,7 @@ def extract_sql(reply: str) -> str | None:
     """The statement in a reply: the last `sql` fence, else a fence that holds a query or JSON, else the bare text."""
     text = _LONE_END.sub("", _THOUGHT.sub("", reply)).strip()
     fences = [(language.lower(), body.strip()) for language, body in _FENCE.findall(text)]
-    named = [
-        body for language, body in fences if language in ("sql", "duckdb", "sqlite", "postgres", "postgresql")
-    ]
+    named = [body for language, body in fences if language in _LANGUAGES]
     if filled := [body for body in named if body]:
         return str(filled[-1])
     for _, body in reversed(fences):

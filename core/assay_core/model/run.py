@@ -128,6 +128,7 @@ class DiscoveryRun(Document):
     usage: list[ModelUsage] = []
     budget: dict[str, float] = {}
     rows_read: int = 0
+    bytes_scanned: int = 0
     credentials: list[CredentialRecord] = []
     origin: RunOrigin | None = None
     suspend_requested: bool = False

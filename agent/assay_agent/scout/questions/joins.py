@@ -112,6 +112,6 @@ def named(sql: Sql, names: Names, dimension: str, *, table: str, column: str) ->
     naming = names.get(dimension)
     if naming is None:
         return given, ""
-    text = f"CAST({given} AS {'TEXT' if sql.dialect == 'sqlite' else 'VARCHAR'})"
+    text = sql.text(given)
     join = f" LEFT JOIN {sql.ref(naming.ref)} AS o ON o.{sql.name(naming.key)} = {given}"
     return f"coalesce(o.{sql.name(naming.name)}, {text})", join

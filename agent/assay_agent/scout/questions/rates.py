@@ -60,7 +60,7 @@ def _has_two_values(table: Table, name: str, profile: Profile, roles: Roles) -> 
 def _statement(table: Table, grouping: str, outcome: str, roles: Roles, sql: Sql) -> str:
     """Groups with the share of an outcome; counted is the larger of its two values: 1, true, Yes."""
     ref, group = sql.ref(table.ref), sql.name(grouping)
-    value, least = f"CAST({sql.name(outcome)} AS VARCHAR)", minimum_rows(roles.rows)
+    value, least = sql.text(sql.name(outcome)), minimum_rows(roles.rows)
     share = "g.n_with * 1.0 / g.n_rows"
     return (
         f"WITH v AS (SELECT max({value}) AS outcome_value FROM {ref}), "

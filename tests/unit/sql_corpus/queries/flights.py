@@ -17,6 +17,18 @@ FLIGHTS = {
         'CREATE TABLE "Order Lines" ("id" INTEGER, "Größe" DOUBLE, "select" VARCHAR)',
         "INSERT INTO \"Order Lines\" VALUES (1, 1.5, 'x'), (2, NULL, 'y')",
     ),
+    "bigquery": (
+        "CREATE TABLE flights (id INT64, carrier STRING, origin STRING, dest STRING, dep_delay INT64, arr_delay INT64, "
+        "distance FLOAT64, ts TIMESTAMP, day DATE, info JSON, tags ARRAY<STRING>, box STRUCT<w INT64, h INT64>, late BOOL)",
+        "INSERT INTO flights SELECT i, ['AA', 'UA', 'B6', NULL][OFFSET(MOD(i, 4))], ['JFK', 'LGA'][OFFSET(MOD(i, 2))], "
+        "['LAX', 'SFO', 'BOS'][OFFSET(MOD(i, 3))], CASE WHEN MOD(i, 11) = 0 THEN NULL ELSE MOD(i, 37) - 9 END, "
+        "MOD(i, 53) - 20, i * 1.5, TIMESTAMP_ADD(TIMESTAMP '2013-01-01 00:00:00', INTERVAL i * 7 HOUR), "
+        "DATE_ADD(DATE '2013-01-01', INTERVAL MOD(i, 90) DAY), "
+        'PARSE_JSON(CONCAT(\'{"a": \', i, \', "b": {"c": [1, \', i, \']}, "s": "x\', i, \'"}\')), '
+        "['a', CONCAT('t', MOD(i, 3))], STRUCT(MOD(i, 5) AS w, i AS h), MOD(i, 3) = 0 FROM UNNEST(GENERATE_ARRAY(0, 199)) AS i",
+        "CREATE TABLE airlines (carrier STRING, name STRING)",
+        "INSERT INTO airlines VALUES ('AA', 'American'), ('UA', 'United'), ('DL', 'Delta')",
+    ),
     "sqlite": (
         "CREATE TABLE flights (id INTEGER, carrier TEXT, origin TEXT, dest TEXT, dep_delay INTEGER, arr_delay INTEGER, "
         "distance REAL, ts TEXT, day TEXT, info TEXT, late INTEGER)",
