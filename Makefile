@@ -10,7 +10,7 @@ STAMP := .venv/.installed
 EMULATOR := .bigquery/.installed
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint types arch look bench chaos ci clean
+.PHONY: help setup demo test lint types arch look bench chaos e2e e2e-shell images ci clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-8s %s\n", $$1, $$2}'
@@ -59,6 +59,17 @@ bench: $(STAMP) ## Ratios against baselines, both sides in one run, the goal bes
 
 chaos: $(STAMP) ## Kill a run of 20 steps at every point, resume it, compare (about 10 minutes)
 	@$(BIN)/python -m tests.chaos
+
+e2e: $(STAMP) ## Runs on a real one-node Kubernetes that is built, started and taken down (Linux, root; first 15, then 7 minutes)
+	@$(UV) sync --locked --all-extras --inexact --quiet --group cluster
+	@bash tests/cluster/e2e.sh
+
+e2e-shell: $(STAMP) ## A shell with that cluster up
+	@$(UV) sync --locked --all-extras --inexact --quiet --group cluster
+	@bash tests/cluster/e2e.sh --shell
+
+images: ## Both images, by buildah; archives in ASSAY_CLUSTER_CACHE
+	@bash tests/cluster/images.sh "$${ASSAY_CLUSTER_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/assay-cluster}"
 
 ci: lint types arch ## What CI runs
 	@$(MAKE) --no-print-directory test

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Build what is missing, start a cluster, run tests/e2e beside it, and take everything down again, also after a failure.
+# usage: e2e.sh [pytest arguments…]      e2e.sh --shell gives a shell with the cluster up
+# Logs of the operator and dumps of failed tests are left in out/e2e. Linux, root.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$root"
+cache=${ASSAY_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/assay-cluster}
+netns=${ASSAY_CLUSTER_NETNS:-assay}
+home=$(mktemp -d)/cluster
+mkdir -p "$cache" out/e2e
+echo "building the cluster's programs in $cache (about 12 minutes the first time)"
+bash tests/cluster/build.sh "$cache"
+echo "building the images"
+bash tests/cluster/images.sh "$cache"
+trap 'python3 tests/cluster/cluster.py down --home "$home"; rm -rf "$(dirname "$home")"' EXIT
+echo "starting the cluster"
+python3 tests/cluster/cluster.py up --bin "$cache/bin" --home "$home" --netns "$netns" \
+  --image "$cache/agent.oci" --image "$cache/operator.oci" >/dev/null
+beside=(nsenter "--net=/run/netns/$netns" env "KUBECONFIG=$home/admin.kubeconfig"
+  "ASSAY_E2E_KUBECONFIG=$home/admin.kubeconfig" ASSAY_E2E_HOST=10.88.0.1 "ASSAY_E2E_OUT=$root/out/e2e" "PATH=$root/.venv/bin:$PATH")
+if [ "${1:-}" = --shell ]; then
+  echo "kubectl and assay reach the cluster; leave with exit"
+  "${beside[@]}" bash || true
+else
+  "${beside[@]}" .venv/bin/pytest -n 0 "${@:-tests/e2e}"
+fi
