@@ -18,6 +18,7 @@ from assay_operator.apply import Applier
 from assay_operator.cache import Cache, RunKey
 from assay_operator.cluster import Cluster, Forbidden
 from assay_operator.observe import Observer, Refusals
+from assay_operator.orphans import OrphanSweep
 from assay_operator.project import ProjectResolver
 from assay_operator.reconcile import Reconciler
 from assay_operator.settings import OperatorSettings
@@ -52,6 +53,7 @@ def run(settings: OperatorSettings) -> None:
     collections = (
         Collections(settings.qdrant_url, api_key=settings.qdrant_api_key) if settings.qdrant_url else None
     )
+    cluster_id = settings.cluster_id or _identity(cluster)
     cache, queue, stopping = Cache(), WorkQueue[RunKey](), threading.Event()
     projects, refusals = ProjectResolver(store=store, cache=cache), Refusals(said={})
     reconciler = Reconciler(
@@ -73,7 +75,7 @@ def run(settings: OperatorSettings) -> None:
             projects=projects,
             refusals=refusals,
             jobs=settings.job_settings(),
-            cluster_id=settings.cluster_id or _identity(cluster),
+            cluster_id=cluster_id,
         ),
     )
     if settings.operator_port:
@@ -87,6 +89,13 @@ def run(settings: OperatorSettings) -> None:
         interval_s=settings.sweep_interval,
         stopping=stopping,
         checkpoint_retention_s=settings.discovery_checkpoint_retention,
+        orphan_interval_s=settings.orphan_sweep_interval,
+        orphans=OrphanSweep(
+            store=store,
+            collections=collections,
+            cluster_id=cluster_id,
+            namespace=settings.watch_namespace,
+        ),
     ).start()
     try:
         kopf.run(

@@ -6,6 +6,7 @@ Both outlive any single failure: what goes wrong with one run is logged, counted
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,6 +15,7 @@ from assay_core.errors import AssayError, ConfigError
 from assay_core.store.client import Store
 from assay_operator import metrics
 from assay_operator.cache import Cache, RunKey
+from assay_operator.orphans import OrphanSweep
 from assay_operator.reconcile import Reconciler
 from assay_operator.resource import Phase, run_id_of
 from assay_operator.workqueue import WorkQueue
@@ -71,8 +73,11 @@ class Sweep:
     interval_s: float
     stopping: threading.Event
     checkpoint_retention_s: float
+    orphans: OrphanSweep
+    orphan_interval_s: float
     _stamps: dict[str, datetime] = field(default_factory=dict)
     _indexed: bool = False
+    _orphans_due: float = 0.0
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="sweep", daemon=True).start()
@@ -104,7 +109,14 @@ class Sweep:
                 if self._stamps.get(run_id) != stamp:
                     self._stamps[run_id] = stamp
                     self.queue.add(moving[run_id])
+        if time.monotonic() >= self._orphans_due:
+            self._orphans_due = time.monotonic() + self.orphan_interval_s
+            self.orphans.once(self._living())
         self._stamps = {run_id: stamp for run_id, stamp in self._stamps.items() if run_id in moving}
+
+    def _living(self) -> set[str]:
+        bodies = (self.cache.run(key) for key in self.cache.runs())
+        return {str(body["metadata"]["uid"]) for body in bodies if body is not None}
 
     def _moving(self) -> dict[str, RunKey]:
         """Runs that have begun and not come to rest, by their id; and the phases, counted."""

@@ -81,6 +81,10 @@ class Runs:
             condition["project_id"] = project_id
         return self._list(condition, limit)
 
+    def cancelled_by_origin(self, cluster: str, *, limit: int = 1_000) -> list[DiscoveryRun]:
+        """Cancelled runs of one cluster, latest started first."""
+        return self._list({"origin.cluster": cluster, "status": RunStatus.CANCELLED.value}, limit)
+
     def stamps(self, run_ids: Sequence[str]) -> dict[str, datetime]:
         """When each of these runs was last written to; one query for as many as there are."""
         with translated():

@@ -6,17 +6,22 @@ Used by the operator against a Qdrant server by its REST URL. Nothing here reads
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from qdrant_client import QdrantClient
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
-from assay_core.errors import ConfigError, TransientError
+from assay_core.errors import AssayError, ConfigError, TransientError
 from assay_core.log import hide
 
 _TIMEOUT_S = 10
 _NOT_THERE = 404
 _DENIED = (401, 403)
+
+
+class _NotThere(AssayError):
+    """The named collection does not exist; never leaves this module."""
 
 
 class Collections:
@@ -36,11 +41,11 @@ class Collections:
         return sorted(item.name for item in found.collections)
 
     def exists(self, name: str) -> bool:
-        return bool(self._call(lambda: self._client.collection_exists(name)))
+        return name in self.names()
 
     def drop(self, name: str) -> None:
         """Remove a collection; one that is not there is no error."""
-        if self.exists(name):
+        with suppress(_NotThere):
             self._call(lambda: self._client.delete_collection(name))
 
     @staticmethod
@@ -51,7 +56,7 @@ class Collections:
             if error.status_code in _DENIED:
                 raise ConfigError("QDRANT_API_KEY is not accepted by QDRANT_URL") from None
             if error.status_code == _NOT_THERE:
-                return False
+                raise _NotThere(str(error)) from None
             raise TransientError(f"Qdrant answered {error.status_code}", dependency="qdrant") from error
         except (ResponseHandlingException, ApiException, OSError) as error:
             text = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
