@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from assay_core.errors import ConfigError, LossReason, OwnershipLost
+from assay_core.errors import ConfigError, LossReason, OwnershipLost, TransientError
 from assay_core.model.run import RunOutcome, RunStatus
 from assay_core.store.client import Store
 from assay_core.store.owner import local_owner, owner_is_gone
@@ -189,3 +189,44 @@ def test_outcomes_are_kept_per_attempt_and_owner(store: Store) -> None:
 
 def test_this_process_is_an_owner_that_is_there() -> None:
     assert not owner_is_gone(local_owner())
+
+
+def test_word_of_a_suspend_is_kept_for_its_attempt_and_taken_back_by_the_next(store: Store) -> None:
+    run = a_run()
+    store.runs.create(run)
+    assert not store.runs.request_suspend(run.id, attempt=2)
+    assert store.runs.request_suspend(run.id, attempt=1)
+    found = store.runs.get(run.id)
+    assert found is not None
+    assert found.suspend_requested
+    store.runs.fail_unowned(run.id, attempt=1, owner=None, reason="Suspended")
+    assert not store.runs.request_suspend(run.id, attempt=1)
+    resumed = store.runs.resume(run.id, attempt=1, reason="continue")
+    assert resumed is not None
+    assert not resumed.suspend_requested
+
+
+def test_stamps_tell_in_one_query_which_runs_were_written_to(store: Store) -> None:
+    first, second = a_run(), a_run()
+    store.runs.create(first)
+    store.runs.create(second)
+    before = store.runs.stamps([first.id, second.id, "unknown"])
+    assert set(before) == {first.id, second.id}
+    store.runs.claim(first.id, 1, "owner")
+    after = store.runs.stamps([first.id, second.id])
+    assert after[first.id] != before[first.id]
+    assert after[second.id] == before[second.id]
+
+
+def test_store_that_is_opened_later_asks_nothing_until_it_is_used(store: Store, mongo_uri: str) -> None:
+    away = Store.later("mongodb://127.0.0.1:9", "x", timeout_s=0.2)
+    with pytest.raises(TransientError):
+        away.runs.get("r")
+    away.client.close()
+    there = Store.later(mongo_uri, store.database.name)
+    run = a_run()
+    store.runs.create(run)
+    assert there.runs.get(run.id) is not None
+    there.client.close()
+    with pytest.raises(ConfigError, match="MONGODB_URI"):
+        Store.later("nonsense://x", "x")
