@@ -131,7 +131,7 @@ class DiscoveryRun(Document):
     bytes_scanned: int = 0
     credentials: list[CredentialRecord] = []
     origin: RunOrigin | None = None
-    suspend_requested: bool = False
+    suspend_requested: bool | None = None
     """The operator is about to stop the present attempt because it was asked to suspend; a resume takes it back."""
 
 
