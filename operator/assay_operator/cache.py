@@ -17,6 +17,7 @@ Body = Mapping[str, Any]
 RunKey = tuple[str, str]
 """Namespace and name."""
 
+_DELETION = ("deletionTimestamp", "deletionGracePeriodSeconds")
 GONE_KEPT_S = 3600.0
 """Seconds a pod that is gone is remembered at most, when no outcome is stored before."""
 
@@ -56,6 +57,7 @@ class Cache:
 
     def saw_pod(self, body: Body, *, deleted: bool = False) -> RunKey | None:
         with self._lock:
+            body = self._with_first_deletion(body)
             key = self._saw(self._pods, body, deleted=deleted)
             if key is not None and deleted:
                 uid = _run_uid(body)
@@ -119,6 +121,16 @@ class Cache:
             return list(self._jobs)
 
     # ------------------------------------------------------------------------------------------------ inside
+
+    def _with_first_deletion(self, body: Body) -> Body:
+        """The body with the time at which its deletion was asked for: the kubelet's last word sets another, without grace."""
+        metadata = body["metadata"]
+        old = self._pods.get(_run_uid(body), {}).get(str(metadata["uid"]))
+        first = old["metadata"] if old is not None else {}
+        if "deletionTimestamp" not in first or "deletionTimestamp" not in metadata:
+            return body
+        asked = {name: first[name] for name in _DELETION if name in first}
+        return {**body, "metadata": {**metadata, **asked}}
 
     @staticmethod
     def _saw(kept: dict[str, dict[str, Body]], body: Body, *, deleted: bool) -> RunKey | None:

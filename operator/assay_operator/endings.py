@@ -23,6 +23,8 @@ CONTRACT = {
 and what SIGTERM was for, the other rows tell.
 """
 OWNERSHIP_LOST = 13
+STOPPED = 143
+"""By SIGTERM, its state saved."""
 _DISRUPTIONS = frozenset(
     {
         "PreemptionByScheduler",
@@ -114,7 +116,8 @@ def _pod_deleted(seen: Evidence) -> Over | None:
     if pod is None or not seen.ended or pod.delete_at is None or seen.stopping:
         return None
     ended_at = pod.agent.finished_at if pod.agent else None
-    if ended_at is not None and pod.delete_at - timedelta(seconds=pod.grace_s) > ended_at:
+    stopped = pod.agent is not None and pod.agent.exit_code == STOPPED
+    if not stopped and ended_at is not None and pod.delete_at - timedelta(seconds=pod.grace_s) > ended_at:
         return None
     text = "the pod was deleted before its end by something other than the operator"
     return failed(12, FailureClass.INFRASTRUCTURE, "PodDeletedExternally", text)

@@ -108,13 +108,13 @@ def _why(seen: Observed, decision: Decision, phase: Phase) -> tuple[str, str]:
     failure = _failure(seen)
     if isinstance(seen.finding, Stalled) and failure is not None:
         return failure.reason, failure.message
+    if phase is Phase.FAILED and failure is not None:
+        return failure.reason, failure.message
     if isinstance(decision, Hold) and decision.reason in _HELD and decision.reason != "AttemptRunning":
         text = f"{_HELD[decision.reason]} ({decision.detail})" if decision.detail else _HELD[decision.reason]
         return decision.reason, text
     if isinstance(seen.finding, Going) and seen.finding.unschedulable:
         return "Unschedulable", seen.finding.unschedulable
-    if phase is Phase.FAILED and failure is not None:
-        return failure.reason, failure.message
     return phase.value, seen.run.phase_detail if seen.run and phase is Phase.RUNNING else ""
 
 

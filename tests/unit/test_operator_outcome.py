@@ -193,6 +193,7 @@ TABLE: list[tuple[str, Evidence, str]] = [
     ("11 dead node", evidence(job=a_job(), pod=a_pod(agent={"running": {}}, delete_at_s=61)), "11 Failed Infrastructure/NodeUnreachable"),
     ("11 not yet", evidence(job=a_job(), pod=a_pod(agent={"running": {}}, delete_at_s=59)), "Running"),
     ("12 deleted", evidence(job=a_job(FAILED), pod=failed_pod(143, delete_at_s=-20), gone=True), "12 Failed Infrastructure/PodDeletedExternally"),
+    ("12 stopped by its deletion, seen only at the kubelet's last word", evidence(job=a_job(FAILED), pod=failed_pod(143, delete_at_s=0, grace_s=0), gone=True), "12 Failed Infrastructure/PodDeletedExternally"),
     ("12 deleted after its end", evidence(job=a_job(FAILED), pod=failed_pod(12, delete_at_s=-28), gone=True), "13 Failed Limit/LimitReached"),
     ("13 configuration", evidence(run=PENDING, job=a_job(FAILED), pod=failed_pod(10, agent_message="DOMAIN is not known")), "13 Failed Config/ConfigInvalid"),
     ("13 dependency, by its last words", evidence(job=a_job(FAILED), pod=failed_pod(11, agent_message=TERMINATION)), "13 Failed Infrastructure/MongodbUnavailable"),

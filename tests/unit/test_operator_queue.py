@@ -125,6 +125,20 @@ def test_late_word_of_a_deletion_does_not_take_the_object_that_came_after() -> N
     assert cache.run(("t", "shop")) is not None
 
 
+def test_time_at_which_a_pod_s_deletion_was_asked_for_outlives_the_kubelet_s_last_word() -> None:
+    cache = Cache()
+    asked, last = a_body("Pod", 2, uid="pod"), a_body("Pod", 3, uid="pod")
+    asked["metadata"] |= {"deletionTimestamp": "2026-12-01T12:00:30Z", "deletionGracePeriodSeconds": 30}
+    last["metadata"] |= {"deletionTimestamp": "2026-12-01T12:00:31Z", "deletionGracePeriodSeconds": 0}
+    cache.saw_pod(a_body("Pod", 1, uid="pod"))
+    cache.saw_pod(asked)
+    cache.saw_pod(last, deleted=True)
+    [(kept, gone)] = cache.pods("u-1", 1)
+    assert gone
+    assert kept["metadata"]["deletionTimestamp"] == "2026-12-01T12:00:30Z"
+    assert kept["metadata"]["deletionGracePeriodSeconds"] == 30
+
+
 def test_pod_that_is_gone_is_remembered_until_the_attempt_is_settled_or_too_old() -> None:
     time = Time()
     cache = Cache(monotonic=time)
