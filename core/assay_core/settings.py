@@ -13,13 +13,14 @@ from typing import Annotated, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from assay_core.errors import ConfigError
 
 _UNIT_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)")
 _FILE_CHARS = 1_000_000
+_FIELD = re.compile(r'field "(\w+)"')
 
 
 def parse_duration(text: str, *, name: str = "duration") -> float:
@@ -60,6 +61,9 @@ class Settings(BaseSettings):
             return cls()
         except ValidationError as error:
             raise ConfigError("; ".join(_problem(item) for item in error.errors())) from None
+        except SettingsError as error:
+            field = _FIELD.search(str(error))
+            raise ConfigError(f"{field[1].upper() if field else 'a variable'} must be JSON") from None
 
     @model_validator(mode="before")
     @classmethod

@@ -1,4 +1,7 @@
-"""`assay-operator`: settings → store and cluster → relist → workers and sweep → the watch, until it is told to stop."""
+"""`assay-operator`: settings → store and cluster → relist → workers and sweep → the watch, until it is told to stop.
+
+`assay-operator drain` frees all runs of the operator's finalizer before it is uninstalled.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import threading
 from typing import NoReturn
 
 import kopf
-from prometheus_client import start_http_server
 
 from assay_core import log
 from assay_core.errors import AssayError, ConfigError
@@ -17,11 +19,14 @@ from assay_operator import handlers
 from assay_operator.apply import Applier
 from assay_operator.cache import Cache, RunKey
 from assay_operator.cluster import Cluster, Forbidden
+from assay_operator.drain import drain
+from assay_operator.health import Health
 from assay_operator.observe import Observer, Refusals
 from assay_operator.orphans import OrphanSweep
 from assay_operator.project import ProjectResolver
 from assay_operator.reconcile import Reconciler
-from assay_operator.settings import OperatorSettings
+from assay_operator.settings import DrainSettings, OperatorSettings
+from assay_operator.web import serve
 from assay_operator.workers import Sweep, Workers
 from assay_operator.workqueue import WorkQueue
 
@@ -29,8 +34,14 @@ _logger = log.logger(__name__)
 
 
 def main() -> NoReturn:
-    """The container's command."""
+    """The container's command. Exit 10: a setting is wrong; 11: the cluster or MongoDB gives no answer."""
+    if sys.argv[1:] not in ([], ["drain"]):
+        sys.stderr.write("error: the one command is: drain; without it the operator is served\n")
+        sys.exit(10)
     try:
+        if sys.argv[1:]:
+            _drain(DrainSettings.load())
+            sys.exit(0)
         settings = OperatorSettings.load()
         log.configure(level=settings.log_level, json=True)
         run(settings)
@@ -48,7 +59,10 @@ def run(settings: OperatorSettings) -> None:
     if not settings.mongodb_uri:
         raise ConfigError("MONGODB_URI is needed: where the runs are stored (mongodb://host:port)")
     log.hide(settings.mongodb_uri)
-    cluster = Cluster.connect(namespace=settings.watch_namespace, threads=settings.operator_workers)
+    health = Health()
+    cluster = Cluster.connect(
+        namespace=settings.watch_namespace, threads=settings.operator_workers, wrote=health.wrote
+    )
     store = Store.later(settings.mongodb_uri, settings.mongodb_db)
     collections = (
         Collections(settings.qdrant_url, api_key=settings.qdrant_api_key) if settings.qdrant_url else None
@@ -79,7 +93,7 @@ def run(settings: OperatorSettings) -> None:
         ),
     )
     if settings.operator_port:
-        start_http_server(settings.operator_port)
+        serve(health, settings.operator_port)
     relist(cluster, cache, queue)
     Workers(queue=queue, reconciler=reconciler, count=settings.operator_workers, stopping=stopping).start()
     Sweep(
@@ -99,7 +113,7 @@ def run(settings: OperatorSettings) -> None:
     ).start()
     try:
         kopf.run(
-            registry=handlers.pump(cache, queue),
+            registry=handlers.pump(cache, queue, health),
             settings=handlers.settings(),
             standalone=True,
             namespaces=[settings.watch_namespace] if settings.watch_namespace else [],
@@ -119,6 +133,13 @@ def relist(cluster: Cluster, cache: Cache, queue: WorkQueue[RunKey]) -> None:
     for body in cluster.runs():
         queue.add(cache.saw_run(body))
     _logger.info("relisted", runs=len(cache.runs()))
+
+
+def _drain(settings: DrainSettings) -> None:
+    log.configure(level="info", json=True)
+    cluster = Cluster.connect(namespace=settings.watch_namespace, threads=1)
+    name, namespace = settings.operator_deployment, settings.operator_namespace
+    drain(cluster, deployment=(namespace, name) if name and namespace else None)
 
 
 def _identity(cluster: Cluster) -> str:

@@ -18,6 +18,7 @@ from assay_core.store.client import Store
 from assay_core.store.control import resume_run
 from assay_core.vectors import names
 from assay_core.vectors.collections import Collections
+from assay_operator import metrics
 from assay_operator.cache import Cache
 from assay_operator.cluster import Cluster, Conflict, Forbidden, Gone
 from assay_operator.decide import (
@@ -36,7 +37,7 @@ from assay_operator.findings import Over
 from assay_operator.job import JobSettings, build_job
 from assay_operator.observe import TAKEN, Refusals
 from assay_operator.project import ProjectResolver, inline_project
-from assay_operator.resource import FINALIZER, Object
+from assay_operator.resource import FINALIZER, Object, job_name
 from assay_operator.seen import job_seen
 
 OPERATOR = "operator"
@@ -160,23 +161,25 @@ class Applier:
 
     def _create_job(self, run: Object, document: DiscoveryRun) -> Applied:
         replay = document.attempt > 1 and bool(replayable(self.store.checkpoints.marks(document.id)))
-        body = build_job(
-            run,
-            project_id=document.project_id,
-            attempt=document.attempt,
-            replay=replay,
-            settings=self.jobs,
-        )
         said, key = self.refusals.said, (run.uid, document.attempt)
         try:
+            body = build_job(
+                run,
+                project_id=document.project_id,
+                attempt=document.attempt,
+                replay=replay,
+                settings=self.jobs,
+            )
             made = self.cluster.create_job(body)
         except Conflict:
-            return self._adopt(run, document, str(body["metadata"]["name"]))
-        except Forbidden as error:
+            return self._adopt(run, document, job_name(run.name, document.attempt))
+        except (ConfigError, Forbidden) as error:
             said[key] = str(error)
             return Applied(status={}, again=False)
         said.pop(key, None)
         self.cache.saw_job(made)
+        if document.attempt == 1:
+            metrics.JOB_CREATED_SECONDS.observe(max(0.0, (clock.now() - document.started_at).total_seconds()))
         return Applied(status={"job": _reference(made)})
 
     def _adopt(self, run: Object, document: DiscoveryRun, name: str) -> Applied:

@@ -8,7 +8,7 @@ the API server says no.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import urllib3
@@ -16,6 +16,7 @@ from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
 
 from assay_core.errors import AssayError, ConfigError, TransientError
+from assay_operator import metrics
 from assay_operator.resource import GROUP, PLURAL, RUN_UID_LABEL, VERSION
 
 PAGE = 500
@@ -23,6 +24,7 @@ _TIMEOUT_S = (5, 30)
 """Seconds to connect, and to read."""
 
 Body = dict[str, Any]
+Wrote = Callable[[str, Mapping[str, Any]], None]
 
 
 class Gone(AssayError):
@@ -40,13 +42,14 @@ class Forbidden(AssayError):
 class Cluster:
     """One client. Safe between threads. `namespace` limits everything to one; None is the whole cluster."""
 
-    def __init__(self, api: client.ApiClient, *, namespace: str | None) -> None:
+    def __init__(self, api: client.ApiClient, *, namespace: str | None, wrote: Wrote | None = None) -> None:
         self._api = api
         self.namespace = namespace
+        self._wrote = wrote or (lambda _resource, _body: None)
 
     @classmethod
-    def connect(cls, *, namespace: str | None, threads: int) -> Cluster:
-        """By the pod's service account, or by the kubeconfig of the environment."""
+    def connect(cls, *, namespace: str | None, threads: int, wrote: Wrote | None = None) -> Cluster:
+        """By the pod's service account, or by the kubeconfig of the environment. `wrote` hears of own writes that a watch shows."""
         try:
             config.load_incluster_config()
         except config.ConfigException:
@@ -57,11 +60,16 @@ class Cluster:
         settings = client.Configuration.get_default_copy()
         settings.connection_pool_maxsize = threads + 4
         settings.retries = False
-        return cls(client.ApiClient(settings), namespace=namespace)
+        return cls(client.ApiClient(settings), namespace=namespace, wrote=wrote)
 
     def identity(self) -> str:
-        """The uid of kube-system, which tells clusters apart."""
-        return str(self._call("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"])
+        """What tells clusters apart: the uid of kube-system, or of the own namespace where no more may be read."""
+        try:
+            return self._uid_of("kube-system")
+        except Forbidden:
+            if self.namespace is None:
+                raise
+            return self._uid_of(self.namespace)
 
     # ------------------------------------------------------------------------------------------------ listing
 
@@ -94,7 +102,9 @@ class Cluster:
     def create_job(self, body: Mapping[str, Any]) -> Body:
         """`Conflict` when one of that name exists."""
         namespace = body["metadata"]["namespace"]
-        return self._call("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", body=body)
+        made = self._call("POST", f"/apis/batch/v1/namespaces/{namespace}/jobs", body=body)
+        self._wrote("jobs", made)
+        return made
 
     def delete_job(self, namespace: str, name: str, *, uid: str) -> None:
         """In the foreground: the Job goes when its pods are gone. One that is gone already is no error."""
@@ -111,7 +121,9 @@ class Cluster:
         """Replace the status of exactly this version of a run; `Conflict` when there is a newer one."""
         metadata = body["metadata"]
         path = f"{self._run_path(metadata['namespace'], metadata['name'])}/status"
-        return self._call("PUT", path, body={**body, "status": status})
+        made = self._call("PUT", path, body={**body, "status": status})
+        self._wrote(PLURAL, made)
+        return made
 
     def set_finalizers(self, body: Mapping[str, Any], finalizers: list[str]) -> Body:
         """Replace the finalizers of exactly this version of a run; `Conflict` when there is a newer one."""
@@ -125,9 +137,25 @@ class Cluster:
         return self._call("PATCH", path, body=patch, content="application/json-patch+json")
 
     def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
-        self._call("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
+        """One of the same name has said the same already."""
+        try:
+            self._call("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
+        except Conflict:
+            return
+
+    def replicas(self, namespace: str, name: str) -> int:
+        """Pods that a Deployment has."""
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
+        return int((self._call("GET", path).get("status") or {}).get("replicas") or 0)
+
+    def scale_to_zero(self, namespace: str, name: str) -> None:
+        path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
+        self._call("PATCH", path, body={"spec": {"replicas": 0}}, content="application/merge-patch+json")
 
     # ------------------------------------------------------------------------------------------------ inside
+
+    def _uid_of(self, namespace: str) -> str:
+        return str(self._call("GET", f"/api/v1/namespaces/{namespace}")["metadata"]["uid"])
 
     def _scope(self) -> str:
         return f"/namespaces/{self.namespace}" if self.namespace else ""
@@ -179,6 +207,7 @@ class Cluster:
             raise TransientError(
                 f"the Kubernetes API is not reachable: {type(error).__name__}", dependency="kubernetes"
             ) from error
+        metrics.API_REQUESTS.labels(verb=method, code=answer.status).inc()
         if not 200 <= answer.status <= 299:
             raise _meaning(answer.status, str(found.get("message") or answer.reason)[:500])
         return found

@@ -61,7 +61,7 @@ def conditions_of(run: Object, seen: Observed, decision: Decision, told: Told) -
         ),
     ]
     if isinstance(seen.finding, Going | Stalled) and seen.run is not None:
-        says += _placed(run, seen.finding)
+        says += _placed(seen, seen.finding)
     if phase in (Phase.FAILED, Phase.SUSPENDED) and seen.run is not None:
         says.append(_resumable(seen, decision))
     if phase in (Phase.CANCELLING, Phase.CANCELLED) or run.deleting:
@@ -91,11 +91,11 @@ def _succeeded(phase: Phase, failure: Failure | None) -> _Says:
     return _Says(type="Succeeded", status="Unknown", reason="InProgress")
 
 
-def _placed(run: Object, finding: Going | Stalled) -> list[_Says]:
+def _placed(seen: Observed, finding: Going | Stalled) -> list[_Says]:
     going = finding if isinstance(finding, Going) else None
     running = going is not None and going.phase == "Running"
     says: list[_Says] = []
-    if run.spec.queue_name:
+    if seen.queued:
         held = going is not None and going.phase == "Queued"
         says.append(
             _Says(type="QuotaReserved", status=_truth(not held), reason="Waiting" if held else "Admitted")

@@ -14,6 +14,7 @@ from typing import Literal
 from assay_core.model.run import DiscoveryRun, RunStatus
 from assay_core.resume import Refused
 from assay_operator.findings import Finding, Going, Over, Retry, Stalled
+from assay_operator.seen import PodSeen
 
 HoldReason = Literal[
     "Suspended",
@@ -57,7 +58,8 @@ class Observed:
     """All that is known of a run at one moment.
 
     `run` is its document, None before the first attempt; `finding` is what its present attempt has come to. `job_live` says that
-    a Job of ours, of any attempt, has not ended; `job_there` that one exists; `node_dead` that what is left of it cannot be ended.
+    a Job of ours, of any attempt, has not ended; `job_there` that one exists; `queued` that the present one went through a
+    queue; `node_dead` that what is left of it cannot be ended. `pod` is that of the present attempt.
     `rows_left` says that checkpoints or a vector collection are there. `project` is what is wrong with the project, `busy` the run
     that goes before this one, `refused` why a resume would not be let through. `store_error` says that MongoDB gave no answer.
     """
@@ -69,6 +71,8 @@ class Observed:
     job_created: bool = False
     job_there: bool = False
     job_live: bool = False
+    queued: bool = False
+    pod: PodSeen | None = None
     node_dead: bool = False
     rows_left: bool = False
     finalized: bool = True

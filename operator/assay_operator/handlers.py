@@ -6,6 +6,7 @@ memory.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import kopf
 
 from assay_operator import metrics
 from assay_operator.cache import Cache, RunKey
+from assay_operator.health import Health
 from assay_operator.resource import GROUP, PLURAL, RUN_UID_LABEL, VERSION
 from assay_operator.workqueue import WorkQueue
 
@@ -22,16 +24,19 @@ CONNECT_TIMEOUT_S = 10
 INACTIVITY_S = 70
 """A watch that says nothing for so long, bookmarks included, is opened anew."""
 CHUNK = 500
+BEAT_S = 5.0
 
 
-def pump(cache: Cache, queue: WorkQueue[RunKey]) -> kopf.OperatorRegistry:
-    """The three watches."""
+def pump(cache: Cache, queue: WorkQueue[RunKey], health: Health) -> kopf.OperatorRegistry:
+    """The three watches, and a beat that shows that their loop turns."""
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
 
     def watch(saw: Callable[..., RunKey | None], resource: str) -> Callable[..., Any]:
         async def handle(event: kopf.RawEvent, **_: Any) -> None:
-            key = saw(dict(event["object"]), deleted=event["type"] == "DELETED")
+            body = dict(event["object"])
+            key = saw(body, deleted=event["type"] == "DELETED")
+            health.watched(resource, body)
             metrics.WATCH_AGE_SECONDS.labels(resource=resource).set_function(_age(time.monotonic()))
             if key is not None:
                 queue.add(key)
@@ -44,7 +49,19 @@ def pump(cache: Cache, queue: WorkQueue[RunKey]) -> kopf.OperatorRegistry:
         watch(cache.saw_job, "jobs")
     )
     kopf.on.event("v1", "pods", labels=labelled, registry=registry, id="pod")(watch(cache.saw_pod, "pods"))
+    beats: set[asyncio.Task[None]] = set()
+
+    async def begin(**_: Any) -> None:
+        beats.add(asyncio.create_task(_beat(health)))
+
+    kopf.on.startup(registry=registry, id="beat")(begin)
     return registry
+
+
+async def _beat(health: Health) -> None:
+    while True:  # ends with the loop that is watched
+        health.beat()
+        await asyncio.sleep(BEAT_S)
 
 
 def _age(since: float) -> Callable[[], float]:

@@ -6,9 +6,11 @@ by the operator, from what the pod left behind. No secret value stands in a Job,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from assay_core.errors import ConfigError
 from assay_operator.endings import CONTRACT, OWNERSHIP_LOST
 from assay_operator.resource import (
     API_VERSION,
@@ -19,6 +21,7 @@ from assay_operator.resource import (
     RUN_LABEL,
     RUN_UID_LABEL,
     Object,
+    PodPatch,
     SecretRef,
     Spec,
     job_name,
@@ -38,11 +41,15 @@ class JobSettings:
 
     image: str
     image_pull_policy: str = "IfNotPresent"
-    environment_secret: str | None = None
-    """A Secret in the run's namespace whose keys are variables of the agent: MONGODB_URI and the like."""
+    environment_secrets: tuple[str, ...] = ()
+    """Secrets in the run's namespace whose keys are variables of the agent: MONGODB_URI and the like."""
     environment_config: str | None = None
     """A ConfigMap of the same kind."""
     service_account: str | None = None
+    queue_name: str | None = None
+    """The queue of a run that names none."""
+    profiles: Mapping[str, PodPatch] = field(default_factory=dict)
+    """Pod settings that a run chooses by name; what the run says itself goes before."""
     max_duration_s: int = 24 * 3600
     retention_s: int = 48 * 3600
     scratch_bytes: int = 2 * 2**30
@@ -53,8 +60,10 @@ class JobSettings:
 def build_job(
     run: Object, *, project_id: str, attempt: int, replay: bool, settings: JobSettings
 ) -> dict[str, Any]:
-    """The Job of one attempt; `replay` says that there is a prefix to continue from."""
+    """The Job of one attempt; `replay` says that there is a prefix to continue from. An unknown profile is a `ConfigError`."""
     spec = run.spec
+    patch = _pod_patch(spec, settings)
+    queue_name = spec.queue_name or settings.queue_name
     labels = {
         "app.kubernetes.io/name": "assay-agent",
         "app.kubernetes.io/managed-by": "assay-operator",
@@ -62,7 +71,7 @@ def build_job(
         RUN_UID_LABEL: run.uid,
         ATTEMPT_LABEL: str(attempt),
     }
-    queue = {QUEUE_LABEL: spec.queue_name} if spec.queue_name else {}
+    queue = {QUEUE_LABEL: queue_name} if queue_name else {}
     priority = {PRIORITY_LABEL: spec.priority_class_name} if queue and spec.priority_class_name else {}
     duration_s = spec.budget.max_duration_seconds or settings.max_duration_s
     return {
@@ -93,18 +102,33 @@ def build_job(
             **({"suspend": True} if queue else {}),
             "template": {
                 "metadata": {
-                    "labels": {**spec.pod_patch.labels, **labels},
-                    "annotations": spec.pod_patch.annotations,
+                    "labels": {**patch.labels, **labels},
+                    "annotations": patch.annotations,
                 },
                 "spec": _pod(
                     run,
                     settings,
+                    patch,
                     arguments=_arguments(spec, project_id, run.run_id, attempt, replay=replay),
                     duration_s=duration_s,
                 ),
             },
         },
     }
+
+
+def _pod_patch(spec: Spec, settings: JobSettings) -> PodPatch:
+    """The named profile with what the run says itself put over it, field by field."""
+    if spec.profile is None:
+        return spec.pod_patch
+    profile = settings.profiles.get(spec.profile)
+    if profile is None:
+        known = ", ".join(sorted(settings.profiles)) or "none"
+        raise ConfigError(f"spec.profile: this installation has no profile {spec.profile!r}; it has: {known}")
+    said = spec.pod_patch.model_dump(exclude_defaults=True)
+    for name in ("labels", "annotations"):
+        said[name] = {**getattr(profile, name), **said.get(name, {})}
+    return profile.model_copy(update=said)
 
 
 def _failure_policy() -> dict[str, Any]:
@@ -141,8 +165,10 @@ def _arguments(spec: Spec, project_id: str, run_id: str, attempt: int, *, replay
     )
 
 
-def _pod(run: Object, settings: JobSettings, *, arguments: list[str], duration_s: int) -> dict[str, Any]:
-    spec, patch = run.spec, run.spec.pod_patch
+def _pod(
+    run: Object, settings: JobSettings, patch: PodPatch, *, arguments: list[str], duration_s: int
+) -> dict[str, Any]:
+    spec = run.spec
     service_account = spec.service_account_name or settings.service_account
     mounted = [reference for reference in spec.secret_refs if not reference.env]
     resources = patch.resources or {
@@ -211,8 +237,7 @@ def _environment_sources(spec: Spec, settings: JobSettings) -> list[dict[str, An
     sources: list[dict[str, Any]] = []
     if settings.environment_config:
         sources.append({"configMapRef": {"name": settings.environment_config}})
-    if settings.environment_secret:
-        sources.append({"secretRef": {"name": settings.environment_secret}})
+    sources += [{"secretRef": {"name": name}} for name in settings.environment_secrets]
     sources += [
         {"secretRef": {"name": reference.name, "optional": reference.optional}}
         for reference in spec.secret_refs

@@ -70,10 +70,8 @@ class Observer:
 
     def _with_store(self, run: Object, now: datetime, jobs: Sequence[JobSeen]) -> Observed:
         document = self.store.runs.get(run.run_id)
-        pod, finding, created = None, None, False
-        if document is not None:
-            evidence = self._evidence(run, document, now, jobs)
-            pod, created, finding = evidence.pod, evidence.job_created, judge(evidence)
+        evidence = self._evidence(run, document, now, jobs) if document is not None else None
+        pod = evidence.pod if evidence else None
         found = self.projects.find(run) if document is None else Found()
         ended = document is not None and document.status is RunStatus.FAILED
         waits = document is None or ended
@@ -81,10 +79,12 @@ class Observer:
             now=now,
             asked=asked(run),
             run=document,
-            finding=finding,
-            job_created=created,
+            finding=judge(evidence) if evidence else None,
+            job_created=evidence is not None and evidence.job_created,
             job_there=bool(jobs),
             job_live=any(not job.over for job in jobs),
+            queued=evidence is not None and evidence.job is not None and evidence.job.queued,
+            pod=pod,
             node_dead=_node_dead(pod, now),
             rows_left=self._rows_left(run, document),
             finalized=run.finalized,

@@ -6,15 +6,18 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from assay_core import log
-from assay_core.errors import ConfigError
+from assay_core import clock, log
+from assay_core.errors import AssayError, ConfigError
 from assay_operator import metrics
 from assay_operator.apply import Applied, Applier
 from assay_operator.cache import Body, Cache, RunKey
 from assay_operator.cluster import Cluster, Conflict, Gone
+from assay_operator.conditions import iso
 from assay_operator.decide import Decision, Hold, Observed, Release, Settled, decide, pending
+from assay_operator.notices import event_of, notices
 from assay_operator.observe import Observer
 from assay_operator.resource import Object
+from assay_operator.seen import job_seen
 from assay_operator.status import status_of
 
 PENDING_AGAIN_S = 10.0
@@ -66,8 +69,24 @@ class Reconciler:
             return
         try:
             self.cache.saw_run(self.cluster.write_status(current, status))
+            self._tell(run, status)
+            self._measure(run, seen, status)
         except (Conflict, Gone):
             _logger.debug("status not written: a newer version is on its way")
+
+    def _measure(self, run: Object, seen: Observed, status: dict[str, Any]) -> None:
+        jobs = [job_seen(body, owner_uid=run.uid) for body in self.cache.jobs(run.uid)]
+        ends = [end.since for job in jobs if (end := job.complete or job.failed) and end.since]
+        metrics.told(run.namespace, run.status, status, job_over=max(ends, default=None), now=seen.now)
+
+    def _tell(self, run: Object, status: dict[str, Any]) -> None:
+        """Events are for people: one that cannot be written is not worth another try."""
+        try:
+            for notice in notices(run, status):
+                event = event_of(run, int(status.get("attempt") or 0), notice, at=str(iso(clock.now())))
+                self.cluster.create_event(run.namespace, event)
+        except AssayError as error:
+            _logger.warning("event not written", error=str(error))
 
 
 def _again_s(seen: Observed, decision: Decision) -> float | None:

@@ -42,12 +42,13 @@ class ContainerSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition that is True or False, with the reason and the text beside it."""
+    """A condition that is True or False since a moment, with the reason and the text beside it."""
 
     type: str
     true: bool
     reason: str = ""
     message: str = ""
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,6 +201,7 @@ def _conditions(status: Body) -> tuple[Condition, ...]:
             type=_text(found, "type"),
             true=found.get("status") == "True",
             reason=_text(found, "reason"),
+            since=_time(found, "lastTransitionTime"),
             message=_text(found, "message"),
         )
         for found in map(_map, _list(status, "conditions"))

@@ -44,6 +44,7 @@ def status_of(run: Object, seen: Observed, decision: Decision) -> dict[str, Any]
         "queuedTime": run.created,
         **_answered(run, decision),
         **(_of_document(seen.run) if seen.run else {}),
+        **_pod(run, seen),
     }
     failure = _failure(seen)
     if failure is not None:
@@ -53,7 +54,7 @@ def status_of(run: Object, seen: Observed, decision: Decision) -> dict[str, Any]
     return status
 
 
-_CARRIED = ("observedResumeNonce", "lastHandledResumeRequest", "job", "pod", "purge")
+_CARRIED = ("observedResumeNonce", "lastHandledResumeRequest", "job", "purge")
 """What is known from the status alone, and written by `apply` as it happens."""
 
 
@@ -181,6 +182,15 @@ def _of_document(document: DiscoveryRun) -> dict[str, Any]:
         "attempts": _attempts(document),
     }
     return {name: value for name, value in mirrored.items() if value is not None}
+
+
+def _pod(run: Object, seen: Observed) -> dict[str, Any]:
+    """The pod of the present attempt, remembered when it is gone."""
+    pod = seen.pod
+    if pod is not None:
+        return {"pod": {"name": pod.name, "uid": pod.uid, **({"node": pod.node} if pod.node else {})}}
+    same = seen.run is None or run.status.get("attempt") == seen.run.attempt
+    return {"pod": run.status["pod"]} if same and "pod" in run.status else {}
 
 
 def auto_retries(document: DiscoveryRun) -> int:

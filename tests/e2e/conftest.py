@@ -54,7 +54,7 @@ def operator(kubernetes: Kubernetes, beside: Services) -> Iterator[OperatorProce
         "QDRANT_URL": beside.qdrant,
         "AGENT_IMAGE": os.environ.get("ASSAY_E2E_AGENT_IMAGE", "localhost/assay-agent:e2e"),
         "AGENT_IMAGE_PULL_POLICY": "Never",
-        "AGENT_ENVIRONMENT_SECRET": SECRET,
+        "AGENT_ENVIRONMENT_SECRETS": SECRET,
         "OPERATOR_PORT": "0",
         "SWEEP_INTERVAL": "1s",
         "LOG_LEVEL": "debug",

@@ -17,13 +17,13 @@ from assay_operator.decide import Asked, Observed, decide
 from assay_operator.endings import CONTRACT
 from assay_operator.findings import Going
 from assay_operator.job import JobSettings, build_job
-from assay_operator.resource import Object, Phase, Spec, job_name, run_id_of
+from assay_operator.resource import Object, Phase, PodPatch, Spec, job_name, run_id_of
 from assay_operator.status import auto_retries, status_of
 
 CRD = yaml.safe_load((Path(__file__).parents[2] / "crds" / "discoveryruns.yaml").read_text())
 SCHEMA = CRD["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
 NOW = datetime(2026, 12, 1, 12, 0, tzinfo=UTC)
-SETTINGS = JobSettings(image="assay-agent:1", environment_secret="assay")
+SETTINGS = JobSettings(image="assay-agent:1", environment_secrets=("assay",))
 
 
 def an_object(status: Mapping[str, Any] | None = None, **spec: Any) -> Object:
@@ -133,6 +133,29 @@ def test_queued_job_begins_suspended_with_the_labels_of_its_queue() -> None:
     assert job["spec"]["suspend"] is True
     assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team-a"
     assert job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "low"
+
+
+def test_profile_gives_what_the_run_does_not_say_and_an_unknown_one_is_named() -> None:
+    big = PodPatch.model_validate(
+        {"resources": {"limits": {"memory": "8Gi"}}, "nodeSelector": {"pool": "big"}, "labels": {"a": "1"}}
+    )
+    settings = JobSettings(image="assay-agent:1", profiles={"big": big})
+    run = an_object(profile="big", podPatch={"nodeSelector": {"pool": "mine"}, "labels": {"b": "2"}})
+    job = build_job(run, project_id="p", attempt=1, replay=False, settings=settings)
+    pod = job["spec"]["template"]["spec"]
+    assert pod["containers"][0]["resources"] == {"limits": {"memory": "8Gi"}}
+    assert pod["nodeSelector"] == {"pool": "mine"}
+    assert {"a": "1", "b": "2"}.items() <= job["spec"]["template"]["metadata"]["labels"].items()
+    with pytest.raises(ConfigError, match=r"spec\.profile: .*'huge'; it has: big"):
+        build_job(an_object(profile="huge"), project_id="p", attempt=1, replay=False, settings=settings)
+
+
+def test_installation_gives_a_queue_to_runs_that_name_none() -> None:
+    settings = JobSettings(image="assay-agent:1", queue_name="shared")
+    for run, wanted in ((an_object(), "shared"), (an_object(queueName="own"), "own")):
+        job = build_job(run, project_id="p", attempt=1, replay=False, settings=settings)
+        assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == wanted
+        assert job["spec"]["suspend"] is True
 
 
 def seen(status: str = "running", **more: Any) -> Observed:
