@@ -45,7 +45,7 @@ def conditions_of(run: Object, seen: Observed, decision: Decision, told: Told) -
     phase = told.phase
     ended_well = phase in (Phase.SUCCEEDED, Phase.CANCELLED)
     blocked = isinstance(decision, Hold) and decision.reason in _BLOCKED
-    stalled = phase is Phase.FAILED or isinstance(seen.finding, Stalled) or blocked
+    stalled = not ended_well and (phase is Phase.FAILED or isinstance(seen.finding, Stalled) or blocked)
     moving = not (ended_well or stalled or phase is Phase.SUSPENDED)
     why = {"reason": told.reason, "message": told.message}
     not_stalled = {"reason": "NotStalled", "message": ""}
