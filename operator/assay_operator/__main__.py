@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 import kopf
 
@@ -116,6 +116,8 @@ def run(settings: OperatorSettings) -> None:
             registry=handlers.pump(cache, queue, health),
             settings=handlers.settings(),
             standalone=True,
+            # kopf asks for the name of the user otherwise, which an arbitrary user id has not.
+            identity=cast(Any, "assay-operator"),
             namespaces=[settings.watch_namespace] if settings.watch_namespace else [],
             clusterwide=not settings.watch_namespace,
         )

@@ -14,6 +14,7 @@ from typing import Any
 import urllib3
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
+from kubernetes.client.rest import RESTResponse
 
 from assay_core.errors import AssayError, ConfigError, TransientError
 from assay_operator import metrics
@@ -62,6 +63,23 @@ class Cluster:
         settings.retries = False
         return cls(client.ApiClient(settings), namespace=namespace, wrote=wrote)
 
+    @classmethod
+    def of_user(cls, *, kubeconfig: str | None, context: str | None) -> tuple[Cluster, str]:
+        """As kubectl would reach it, and the namespace it would take."""
+        settings = client.Configuration()
+        try:
+            config.load_kube_config(kubeconfig, context=context, client_configuration=settings)
+            known, active = config.list_kube_config_contexts(kubeconfig)
+        except (config.ConfigException, OSError, TypeError) as error:
+            raise ConfigError(
+                f"no way to a Kubernetes API: {error}; set KUBECONFIG or --kubeconfig"
+            ) from None
+        settings.retries = False
+        chosen = next((one for one in known if one["name"] == context), active)
+        return cls(client.ApiClient(settings), namespace=None), str(
+            chosen["context"].get("namespace") or "default"
+        )
+
     def identity(self) -> str:
         """What tells clusters apart: the uid of kube-system, or of the own namespace where no more may be read."""
         try:
@@ -81,6 +99,24 @@ class Cluster:
 
     def pods(self) -> Iterator[Body]:
         yield from self._pages(f"/api/v1{self._scope()}/pods", labelSelector=RUN_UID_LABEL)
+
+    def runs_of(self, namespace: str) -> Iterator[Body]:
+        yield from self._pages(f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}")
+
+    def run(self, namespace: str, name: str) -> Body:
+        return self._call("GET", self._run_path(namespace, name))
+
+    def pods_of(self, namespace: str, *, labels: str) -> list[Body]:
+        return list(self._pages(f"/api/v1/namespaces/{namespace}/pods", labelSelector=labels))
+
+    def log(self, namespace: str, pod: str, container: str, *, follow: bool) -> Iterator[bytes]:
+        """What a container has said, as it comes; with `follow` until it ends."""
+        path = f"/api/v1/namespaces/{namespace}/pods/{pod}/log"
+        query = {"container": container, "follow": str(follow).lower()}
+        answer = self._ask("GET", path, query=query, timeout_s=(5, None) if follow else _TIMEOUT_S)
+        if not 200 <= answer.status <= 299:
+            raise _meaning(answer.status, answer.read().decode(errors="replace")[:500])
+        yield from answer.response.stream(65_536)
 
     def job(self, namespace: str, name: str) -> Body | None:
         try:
@@ -135,6 +171,12 @@ class Cluster:
         ]
         path = self._run_path(metadata["namespace"], metadata["name"])
         return self._call("PATCH", path, body=patch, content="application/json-patch+json")
+
+    def annotate(self, namespace: str, name: str, annotations: Mapping[str, str]) -> Body:
+        """Set annotations of a run; its spec is its owner's."""
+        path = self._run_path(namespace, name)
+        patch = {"metadata": {"annotations": dict(annotations)}}
+        return self._call("PATCH", path, body=patch, content="application/merge-patch+json")
 
     def create_event(self, namespace: str, body: Mapping[str, Any]) -> None:
         """One of the same name has said the same already."""
@@ -193,6 +235,26 @@ class Cluster:
         content: str = "application/json",
     ) -> Body:
         try:
+            answer = self._ask(method, path, query=query, body=body, content=content)
+            found: Body = json.loads(answer.read() or b"{}")
+        except (urllib3.exceptions.HTTPError, OSError, ValueError) as error:
+            raise _unreachable(error) from error
+        metrics.API_REQUESTS.labels(verb=method, code=answer.status).inc()
+        if not 200 <= answer.status <= 299:
+            raise _meaning(answer.status, str(found.get("message") or answer.reason)[:500])
+        return found
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        content: str = "application/json",
+        timeout_s: tuple[float, float | None] = _TIMEOUT_S,
+    ) -> RESTResponse:
+        try:
             request = self._api.param_serialize(
                 method,
                 path,
@@ -201,16 +263,16 @@ class Cluster:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            answer = self._api.call_api(*request, _request_timeout=_TIMEOUT_S)
-            found: Body = json.loads(answer.read() or b"{}")
+            answer: RESTResponse = self._api.call_api(*request, _request_timeout=timeout_s)
         except (ApiException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
-            raise TransientError(
-                f"the Kubernetes API is not reachable: {type(error).__name__}", dependency="kubernetes"
-            ) from error
-        metrics.API_REQUESTS.labels(verb=method, code=answer.status).inc()
-        if not 200 <= answer.status <= 299:
-            raise _meaning(answer.status, str(found.get("message") or answer.reason)[:500])
-        return found
+            raise _unreachable(error) from error
+        return answer
+
+
+def _unreachable(error: Exception) -> TransientError:
+    return TransientError(
+        f"the Kubernetes API is not reachable: {type(error).__name__}", dependency="kubernetes"
+    )
 
 
 def _meaning(status: int, text: str) -> AssayError:

@@ -25,7 +25,7 @@ and what SIGTERM was for, the other rows tell.
 OWNERSHIP_LOST = 13
 STOPPED = 143
 """By SIGTERM, its state saved."""
-_DISRUPTIONS = frozenset(
+DISRUPTIONS = frozenset(
     {
         "PreemptionByScheduler",
         "DeletionByTaintManager",
@@ -34,7 +34,7 @@ _DISRUPTIONS = frozenset(
         "TerminationByKubelet",
     }
 )
-_NODE_REASONS = frozenset(
+NODE_REASONS = frozenset(
     {"Evicted", "NodeShutdown", "Terminated", "NodeAffinity", "UnexpectedAdmissionError", "NodeLost"}
 )
 _NOT_STARTED = frozenset({"ContainerCannotRun", "StartError", "RunContainerError"})
@@ -89,7 +89,7 @@ def _disrupted(seen: Evidence) -> Over | None:
     found = seen.pod.condition("DisruptionTarget") if seen.pod else None
     if found is None or not found.true or not seen.ended:
         return None
-    reason = found.reason if found.reason in _DISRUPTIONS else "Disrupted"
+    reason = found.reason if found.reason in DISRUPTIONS else "Disrupted"
     return failed(9, FailureClass.INFRASTRUCTURE, reason, found.message)
 
 
@@ -97,7 +97,7 @@ def _node_refused(seen: Evidence) -> Over | None:
     pod = seen.pod
     if pod is None or pod.reason is None or not seen.ended:
         return None
-    if pod.reason not in _NODE_REASONS and not pod.reason.startswith("OutOf"):
+    if pod.reason not in NODE_REASONS and not pod.reason.startswith("OutOf"):
         return None
     return failed(10, FailureClass.INFRASTRUCTURE, pod.reason, pod.message)
 

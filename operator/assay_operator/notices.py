@@ -56,11 +56,7 @@ def notices(run: Object, status: Mapping[str, Any]) -> list[Notice]:
     said: list[Notice] = []
     job = (status.get("job") or {}).get("name")
     if job and job != (before.get("job") or {}).get("name"):
-        said.append(
-            Notice(
-                type="Normal", reason="AttemptStarted", message=f"attempt {status.get('attempt')}: Job {job}"
-            )
-        )
+        said.append(Notice(type="Normal", reason="AttemptStarted", message=f"Job {job}"))
     if phase in _ENDS and phase != before.get("phase"):
         name, kind = _ENDS[str(phase)]
         said.append(Notice(type=kind, reason=name, message=_sentence(reason, message, name)))

@@ -18,7 +18,7 @@ echo "starting the cluster"
 python3 tests/cluster/cluster.py up --bin "$cache/bin" --home "$home" --netns "$netns" \
   --image "$cache/agent.oci" --image "$cache/operator.oci" >/dev/null
 beside=(nsenter "--net=/run/netns/$netns" env "KUBECONFIG=$home/admin.kubeconfig"
-  "ASSAY_E2E_KUBECONFIG=$home/admin.kubeconfig" ASSAY_E2E_HOST=10.88.0.1 "ASSAY_E2E_OUT=$root/out/e2e" "PATH=$root/.venv/bin:$PATH")
+  "ASSAY_E2E_KUBECONFIG=$home/admin.kubeconfig" ASSAY_E2E_HOST=10.88.0.1 "ASSAY_E2E_OUT=$root/out/e2e" "ASSAY_E2E_HELM=$cache/bin/helm" "PATH=$root/.venv/bin:$PATH")
 if [ "${1:-}" = --shell ]; then
   echo "kubectl and assay reach the cluster; leave with exit"
   "${beside[@]}" bash || true

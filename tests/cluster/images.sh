@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Build both images from images/Dockerfile over a local base, and leave them as archives in CACHE_DIR.
-# usage: images.sh CACHE_DIR      (about 3 minutes the first time; EXTRAS names the agent's extras)
+# usage: images.sh CACHE_DIR [agent|operator]      (about 3 minutes the first time; EXTRAS names the agent's extras)
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 out=$1
 export STORAGE_DRIVER=overlay BUILDAH_ISOLATION=chroot
-for target in agent operator; do
+for target in ${2:-agent operator}; do
   name=localhost/assay-$target:e2e
   buildah bud --quiet --layers --network host -v /etc/ssl/certs:/etc/ssl/certs:ro \
     --build-arg BASE="${BASE:-localhost/python-base:bookworm}" --build-arg EXTRAS="${EXTRAS:-agent postgres litellm}" \

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.e2e.dumps import dump
+from tests.e2e.installation import CHARTS, Installation
 from tests.e2e.kubernetes import Kubernetes
-from tests.e2e.operator_process import OperatorProcess
 from tests.e2e.services import Services, services, shop
 from tests.e2e.tenant import Tenant
 
@@ -20,6 +21,10 @@ OUT = Path(os.environ.get("ASSAY_E2E_OUT", str(ROOT / "out" / "e2e")))
 """Where logs go, and the dumps of failed tests."""
 FAILED = pytest.StashKey[bool]()
 SECRET = "assay"
+SYSTEM = "assay-system"
+AGENT_IMAGE = os.environ.get("ASSAY_E2E_AGENT_IMAGE", "localhost/assay-agent:e2e")
+OPERATOR_IMAGE = os.environ.get("ASSAY_E2E_OPERATOR_IMAGE", "localhost/assay-operator:e2e")
+PULL = os.environ.get("ASSAY_E2E_PULL_POLICY", "Never")
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +38,8 @@ def kubernetes() -> Kubernetes:
             "`make e2e` sets both"
         )
     made = Kubernetes(kubeconfig=Path(kubeconfig), host=host)
-    made.kubectl("apply", "-f", str(ROOT / "crds"))
+    crds = Installation(kubernetes=made, namespace="default", release="assay-crds")
+    crds.install({}, chart=CHARTS / "assay-crds")
     made.kubectl("wait", "--for=condition=Established", "crd/discoveryruns.assay.dev", "--timeout=30s")
     return made
 
@@ -45,27 +51,48 @@ def beside(kubernetes: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="session")
-def operator(kubernetes: Kubernetes, beside: Services) -> Iterator[OperatorProcess]:
-    environment = {
-        "PATH": os.environ["PATH"],
-        "KUBECONFIG": str(kubernetes.kubeconfig),
-        "MONGODB_URI": beside.mongo_uri,
-        "MONGODB_DB": "assay",
-        "QDRANT_URL": beside.qdrant,
-        "AGENT_IMAGE": os.environ.get("ASSAY_E2E_AGENT_IMAGE", "localhost/assay-agent:e2e"),
-        "AGENT_IMAGE_PULL_POLICY": "Never",
-        "AGENT_ENVIRONMENT_SECRETS": SECRET,
-        "OPERATOR_PORT": "0",
-        "SWEEP_INTERVAL": "1s",
-        "LOG_LEVEL": "debug",
-    }
+def operator(kubernetes: Kubernetes, beside: Services) -> Iterator[Installation]:
+    """One operator for the whole cluster, as the chart installs it."""
+    made = Installation(kubernetes=kubernetes, namespace=SYSTEM)
+    kubernetes.apply(a_namespace(SYSTEM), a_secret(SYSTEM, beside))
+    made.install(values())
     OUT.mkdir(parents=True, exist_ok=True)
-    made = OperatorProcess(environment=environment, log=OUT / "operator.log")
-    made.start()
     try:
         yield made
     finally:
-        made.kill()
+        (OUT / "operator.log").write_text(made.logs())
+
+
+def values(**more: Any) -> dict[str, Any]:
+    """What the tests' installation says."""
+    image, _, tag = AGENT_IMAGE.rpartition(":")
+    operator, _, operator_tag = OPERATOR_IMAGE.rpartition(":")
+    said: dict[str, Any] = {
+        "scope": "cluster",
+        "stores": {"existingSecret": SECRET},
+        "operator": {
+            "image": {"repository": operator, "tag": operator_tag, "pullPolicy": PULL},
+            "sweepInterval": "1s",
+            "logLevel": "debug",
+            # A second session has another Secret, which a pod that is there would not read.
+            "podAnnotations": {"session": str(os.getpid())},
+        },
+        "agent": {
+            "image": {"repository": image, "tag": tag, "pullPolicy": PULL},
+            "resources": {"requests": {"cpu": "50m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        },
+    }
+    return {**said, **more}
+
+
+def a_namespace(name: str) -> dict[str, Any]:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def a_secret(namespace: str, beside: Services) -> dict[str, Any]:
+    metadata = {"name": SECRET, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": beside.secrets}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -81,25 +108,17 @@ def tenant(
     request: pytest.FixtureRequest,
     kubernetes: Kubernetes,
     beside: Services,
-    operator: OperatorProcess,
+    operator: Installation,
 ) -> Iterator[Tenant]:
     namespace = f"t-{uuid4().hex[:8]}"
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    kubernetes.apply(
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}},
-        {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": SECRET, "namespace": namespace},
-            "stringData": beside.secrets,
-        },
-    )
+    kubernetes.apply(a_namespace(namespace), a_secret(namespace, beside))
     try:
         with shop(beside.postgres) as database:
             yield Tenant(kubernetes, beside, operator, namespace, database)
     finally:
         if FAILED in request.node.stash:
             dump(kubernetes, namespace, OUT / request.node.name)
+            (OUT / request.node.name / "operator.log").write_text(operator.logs())
         for run in kubernetes.list("discoveryruns", namespace=namespace):
             kubernetes.kubectl(
                 "annotate",

@@ -14,8 +14,8 @@ from assay_agent.sql.guard import check
 from assay_core.model.written import project_of
 from assay_core.store.client import Store
 from assay_operator.resource import ATTEMPT_LABEL, run_id_of
+from tests.e2e.installation import Installation
 from tests.e2e.kubernetes import Kubernetes, until
-from tests.e2e.operator_process import OperatorProcess
 from tests.e2e.services import Services
 
 ENDED = ("Succeeded", "Failed", "Cancelled")
@@ -27,7 +27,7 @@ class Tenant:
 
     kubernetes: Kubernetes
     beside: Services
-    operator: OperatorProcess
+    operator: Installation
     namespace: str
     database: str
 

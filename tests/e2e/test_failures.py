@@ -120,7 +120,7 @@ def test_no_secret_value_stands_anywhere_but_in_its_secret(tenant: Tenant) -> No
     seen = tenant.kubernetes.kubectl("get", kinds, "-n", tenant.namespace, "-o", "yaml")
     for pod in tenant.kubernetes.list("pods", namespace=tenant.namespace):
         seen += tenant.kubernetes.kubectl("logs", pod["metadata"]["name"], "-n", tenant.namespace)
-    seen += tenant.operator.log.read_text()
+    seen += tenant.operator.logs()
     assert "assay-agent" in seen
     for value in (MODEL_KEY, PASSWORD, tenant.beside.mongo_uri):
         assert value not in seen

@@ -174,7 +174,7 @@ def test_project_that_is_missing_is_said_and_the_run_begins_once_it_is_there(ten
 def test_operator_that_was_away_learns_what_happened_meanwhile(tenant: Tenant) -> None:
     tenant.apply(slow=True, maxSteps=10)
     tenant.at_step(1)
-    tenant.operator.kill()
+    tenant.operator.stop()
     try:
         run_id = run_id_of(tenant.run()["metadata"]["uid"])
         until(lambda: _ended(tenant.beside.store, run_id), what="the end of the agent")

@@ -23,7 +23,7 @@ def stalled(truth: str) -> list[dict[str, str]]:
 
 
 CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
-    ("AttemptStarted", {}, {"phase": "Starting", "attempt": 1, "job": {"name": "shop-a1"}}, "attempt 1: Job shop-a1"),
+    ("AttemptStarted", {}, {"phase": "Starting", "attempt": 1, "job": {"name": "shop-a1"}}, "Job shop-a1"),
     ("Succeeded", {"phase": "Running"}, {"phase": "Succeeded", "reason": "Succeeded"}, "the discovery is saved"),
     ("Failed", {"phase": "Running"}, {"phase": "Failed", "reason": "OOMKilled", "message": "137", "conditions": stalled("True")}, "OOMKilled: 137"),
     ("Retrying", {"phase": "Running"}, {"phase": "Retrying", "reason": "Backoff", "message": "soon"}, "Backoff: soon"),
