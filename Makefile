@@ -10,10 +10,10 @@ STAMP := .venv/.installed
 EMULATOR := .bigquery/.installed
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint types arch look bench chaos e2e e2e-shell images ci clean
+.PHONY: help setup demo test lint types arch look bench chaos e2e e2e-smoke e2e-shell images ci clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
 
 $(UV):
 	@echo "installing uv into .uv"
@@ -64,6 +64,10 @@ e2e: $(STAMP) ## Runs on a real one-node Kubernetes that is built, started and t
 	@$(UV) sync --locked --all-extras --inexact --quiet --group cluster
 	@bash tests/cluster/e2e.sh
 
+e2e-smoke: $(STAMP) ## Its smoke part: apply, resume, cancel, delete
+	@$(UV) sync --locked --all-extras --inexact --quiet --group cluster
+	@bash tests/cluster/e2e.sh tests/e2e -m smoke
+
 e2e-shell: $(STAMP) ## A shell with that cluster up
 	@$(UV) sync --locked --all-extras --inexact --quiet --group cluster
 	@bash tests/cluster/e2e.sh --shell
@@ -74,6 +78,7 @@ images: ## Both images, by buildah; archives in ASSAY_CLUSTER_CACHE
 ci: lint types arch ## What CI runs
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory look
+	@$(MAKE) --no-print-directory e2e-smoke
 
 clean: ## Remove what the targets made, the local runs in .assay included
 	rm -rf .venv .uv .bigquery .assay out

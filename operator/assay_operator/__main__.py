@@ -16,17 +16,14 @@ from assay_core.errors import AssayError, ConfigError
 from assay_core.store.client import Store
 from assay_core.vectors.collections import Collections
 from assay_operator import handlers
-from assay_operator.apply import Applier
 from assay_operator.cache import Cache, RunKey
 from assay_operator.cluster import Cluster, Forbidden
 from assay_operator.drain import drain
 from assay_operator.health import Health
-from assay_operator.observe import Observer, Refusals
 from assay_operator.orphans import OrphanSweep
-from assay_operator.project import ProjectResolver
-from assay_operator.reconcile import Reconciler
 from assay_operator.settings import DrainSettings, OperatorSettings
 from assay_operator.web import serve
+from assay_operator.wiring import reconciler, relist
 from assay_operator.workers import Sweep, Workers
 from assay_operator.workqueue import WorkQueue
 
@@ -69,33 +66,18 @@ def run(settings: OperatorSettings) -> None:
     )
     cluster_id = settings.cluster_id or _identity(cluster)
     cache, queue, stopping = Cache(), WorkQueue[RunKey](), threading.Event()
-    projects, refusals = ProjectResolver(store=store, cache=cache), Refusals(said={})
-    reconciler = Reconciler(
+    parts = reconciler(
         cache=cache,
         cluster=cluster,
-        observer=Observer(
-            cache=cache,
-            cluster=cluster,
-            store=store,
-            collections=collections,
-            projects=projects,
-            refusals=refusals,
-        ),
-        applier=Applier(
-            cache=cache,
-            cluster=cluster,
-            store=store,
-            collections=collections,
-            projects=projects,
-            refusals=refusals,
-            jobs=settings.job_settings(),
-            cluster_id=cluster_id,
-        ),
+        store=store,
+        collections=collections,
+        cluster_id=cluster_id,
+        jobs=settings.job_settings(),
     )
     if settings.operator_port:
         serve(health, settings.operator_port)
     relist(cluster, cache, queue)
-    Workers(queue=queue, reconciler=reconciler, count=settings.operator_workers, stopping=stopping).start()
+    Workers(queue=queue, reconciler=parts, count=settings.operator_workers, stopping=stopping).start()
     Sweep(
         queue=queue,
         cache=cache,
@@ -124,17 +106,6 @@ def run(settings: OperatorSettings) -> None:
     finally:
         stopping.set()
         queue.close()
-
-
-def relist(cluster: Cluster, cache: Cache, queue: WorkQueue[RunKey]) -> None:
-    """Everything that is there, before anything is decided: a Job that is missing is a fact only then."""
-    for body in cluster.jobs():
-        cache.saw_job(body)
-    for body in cluster.pods():
-        cache.saw_pod(body)
-    for body in cluster.runs():
-        queue.add(cache.saw_run(body))
-    _logger.info("relisted", runs=len(cache.runs()))
 
 
 def _drain(settings: DrainSettings) -> None:

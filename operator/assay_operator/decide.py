@@ -188,7 +188,7 @@ def _active(seen: Observed, run: DiscoveryRun) -> Decision:
         if seen.job_there or not seen.job_created:
             return Stop(why="suspend")
         return Hold(reason="Ending")
-    if not seen.job_created and not seen.job_there and not _refused_by_api(seen.finding):
+    if not seen.job_created and not _refused_by_api(seen.finding):
         return Launch(attempt=run.attempt, trigger="intent")
     return Hold(reason="AttemptRunning")
 

@@ -6,10 +6,10 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
 cache=${ASSAY_CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/assay-cluster}
-netns=${ASSAY_CLUSTER_NETNS:-assay}
+netns=${ASSAY_CLUSTER_NETNS:-assay-$$}
 home=$(mktemp -d)/cluster
 mkdir -p "$cache" out/e2e
-echo "building the cluster's programs in $cache (about 12 minutes the first time)"
+echo "building the cluster's programs in $cache (7 to 15 minutes the first time)"
 bash tests/cluster/build.sh "$cache"
 echo "building the images"
 bash tests/cluster/images.sh "$cache"
@@ -18,7 +18,8 @@ echo "starting the cluster"
 python3 tests/cluster/cluster.py up --bin "$cache/bin" --home "$home" --netns "$netns" \
   --image "$cache/agent.oci" --image "$cache/operator.oci" >/dev/null
 beside=(nsenter "--net=/run/netns/$netns" env "KUBECONFIG=$home/admin.kubeconfig"
-  "ASSAY_E2E_KUBECONFIG=$home/admin.kubeconfig" ASSAY_E2E_HOST=10.88.0.1 "ASSAY_E2E_OUT=$root/out/e2e" "ASSAY_E2E_HELM=$cache/bin/helm" "PATH=$root/.venv/bin:$PATH")
+  "ASSAY_E2E_KUBECONFIG=$home/admin.kubeconfig" ASSAY_E2E_HOST=10.88.0.1 "ASSAY_E2E_OUT=$root/out/e2e" "ASSAY_E2E_HELM=$cache/bin/helm"
+  "ASSAY_E2E_HOME=$home" "PATH=$root/.venv/bin:$PATH")
 if [ "${1:-}" = --shell ]; then
   echo "kubectl and assay reach the cluster; leave with exit"
   "${beside[@]}" bash || true

@@ -13,6 +13,7 @@ import pytest
 from tests.e2e.dumps import dump
 from tests.e2e.installation import CHARTS, Installation
 from tests.e2e.kubernetes import Kubernetes
+from tests.e2e.recorder import both_readers_agree
 from tests.e2e.services import Services, services, shop
 from tests.e2e.tenant import Tenant
 
@@ -76,6 +77,8 @@ def values(**more: Any) -> dict[str, Any]:
             "logLevel": "debug",
             # A second session has another Secret, which a pod that is there would not read.
             "podAnnotations": {"session": str(os.getpid())},
+            # Tests taint the node.
+            "tolerations": [{"operator": "Exists"}],
         },
         "agent": {
             "image": {"repository": image, "tag": tag, "pullPolicy": PULL},
@@ -113,7 +116,7 @@ def tenant(
     namespace = f"t-{uuid4().hex[:8]}"
     kubernetes.apply(a_namespace(namespace), a_secret(namespace, beside))
     try:
-        with shop(beside.postgres) as database:
+        with shop(beside.postgres) as database, both_readers_agree(kubernetes, namespace):
             yield Tenant(kubernetes, beside, operator, namespace, database)
     finally:
         if FAILED in request.node.stash:

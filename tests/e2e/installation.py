@@ -30,11 +30,14 @@ class Installation:
     namespace: str
     release: str = "assay"
 
-    def install(self, values: Mapping[str, Any], *, chart: Path = CHARTS / "assay") -> None:
+    def install(
+        self, values: Mapping[str, Any], *, chart: Path = CHARTS / "assay", wait: bool = True
+    ) -> None:
         """Install, or upgrade, and wait until it is ready."""
+        patience = ["--wait", "--timeout", "120s"] if wait else []
         self.helm(
             "upgrade", "--install", self.release, str(chart), "-n", self.namespace, "--create-namespace",
-            "--wait", "--timeout", "120s", "-f", "-", given=yaml.safe_dump(dict(values)),
+            *patience, "-f", "-", given=yaml.safe_dump(dict(values)),
         )  # fmt: skip
 
     def uninstall(self) -> None:
@@ -52,6 +55,11 @@ class Installation:
         if done.returncode:
             raise HelmFailed(done.stderr.strip() or done.stdout.strip())
         return done.stdout
+
+    @property
+    def role(self) -> str:
+        """Name of the ClusterRole of an installation for the whole cluster."""
+        return f"{self.namespace}-{self.release}"
 
     # ------------------------------------------------------------------------------------------------ what befalls it
 
@@ -75,9 +83,21 @@ class Installation:
             timeout_s=100,
         )  # fmt: skip
 
+    def ready_replicas(self) -> int:
+        found = self.kubernetes.get("deployment", self.release, namespace=self.namespace)
+        return int(found["status"].get("readyReplicas") or 0)
+
+    def replace_pods(self) -> None:
+        """The pods are gone at once, and others take their place."""
+        for pod in self.pods():
+            self.kubernetes.kubectl(
+                "delete", "pod", pod["metadata"]["name"], "-n", self.namespace, "--grace-period=0", "--force",
+                "--ignore-not-found",
+            )  # fmt: skip
+
     def signal(self, number: signal.Signals) -> None:
         """A signal to the operator's process, as the kernel would send it. On the built cluster only: its processes are ours to see."""
-        for pid in self._processes():
+        for pid in self.processes():
             os.kill(pid, number)
 
     # ------------------------------------------------------------------------------------------------ what it shows
@@ -113,7 +133,17 @@ class Installation:
         path = f"/api/v1/namespaces/{self.namespace}/services/{self.release}-metrics:http/proxy/metrics"
         return self.kubernetes.kubectl("get", "--raw", path)
 
-    def _processes(self) -> list[int]:
+    def last_exit_code(self) -> int | None:
+        """Of the container that has ended most lately, if one has."""
+        for pod in self.pods():
+            for container in pod["status"].get("containerStatuses") or []:
+                for state in (container["state"], container.get("lastState") or {}):
+                    if "terminated" in state:
+                        return int(state["terminated"]["exitCode"])
+        return None
+
+    def processes(self) -> list[int]:
+        """On the built cluster only."""
         uids = {pod["metadata"]["uid"].replace("-", "_") for pod in self.pods()} | {
             pod["metadata"]["uid"] for pod in self.pods()
         }

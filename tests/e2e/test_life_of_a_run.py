@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from assay_core.store.client import Store
 from assay_operator.resource import run_id_of
 from tests.e2e.kubernetes import until
 from tests.e2e.tenant import Tenant
 
 
+@pytest.mark.smoke
 def test_applied_run_succeeds_and_leaves_a_discovery(tenant: Tenant) -> None:
     tenant.apply()
     done = tenant.phase("Succeeded")
@@ -28,6 +31,7 @@ def test_applied_run_succeeds_and_leaves_a_discovery(tenant: Tenant) -> None:
     assert [name for name in tenant.beside.collections.names() if status["runId"] in name] == []
 
 
+@pytest.mark.smoke
 def test_agent_killed_is_resumed_by_a_raised_nonce_and_repeats_no_query(tenant: Tenant) -> None:
     tenant.apply(slow=True, maxSteps=20)
     tenant.at_step(7)
@@ -56,6 +60,7 @@ def test_lower_nonce_is_ignored(tenant: Tenant) -> None:
     assert tenant.run()["status"]["attempt"] == 1
 
 
+@pytest.mark.smoke
 def test_resume_without_a_checkpoint_is_refused_with_its_reason(tenant: Tenant) -> None:
     tenant.apply(project=tenant.project(database="no_such_database"))
     tenant.phase("Failed")
@@ -66,6 +71,7 @@ def test_resume_without_a_checkpoint_is_refused_with_its_reason(tenant: Tenant) 
     assert tenant.run()["status"]["attempt"] == 1
 
 
+@pytest.mark.smoke
 def test_cancelled_run_leaves_nothing_and_cannot_be_resumed(tenant: Tenant) -> None:
     tenant.apply(slow=True, maxSteps=60)
     run_id = tenant.at_step(3)
@@ -106,6 +112,7 @@ def test_run_that_is_suspended_from_the_start_waits_for_its_word(tenant: Tenant)
     tenant.phase("Succeeded")
 
 
+@pytest.mark.smoke
 def test_deleted_run_is_purged_and_gone(tenant: Tenant) -> None:
     tenant.apply(slow=True, maxSteps=60)
     run_id = tenant.at_step(3)

@@ -61,6 +61,8 @@ TABLE: list[tuple[str, Observed, Decision]] = [
     ("no project", seen(project="ProjectNotFound"), Hold(reason="ProjectNotFound", again_s=15)),
     ("a project that works on another run", seen(busy="other"), Hold(reason="ProjectBusy", again_s=15, detail="other")),
     ("stored, and died before the Job", seen(status="pending"), Launch(attempt=1, trigger="intent")),
+    ("resumed, and died before the next Job", seen(status="pending", attempt=2, finding=Going(phase="Starting"), job_there=True), Launch(attempt=2, trigger="intent")),
+    ("continued beside a dead node, and died before the next Job", seen(status="pending", attempt=2, finding=Going(phase="Starting"), job_there=True, job_live=True), Launch(attempt=2, trigger="intent")),
     ("stored, Job there", seen(status="pending", job_created=True, job_there=True, job_live=True, finding=Going(phase="Starting")), Hold(reason="AttemptRunning")),
     ("the API would not have the Job", seen(status="pending", finding=Stalled(row=22, failure=Failure(class_=FailureClass.CAPACITY, reason="QuotaExceeded"))), Hold(reason="AttemptRunning")),
     ("running", seen(status="running", job_created=True, job_there=True, job_live=True, finding=RUNNING), Hold(reason="AttemptRunning")),
@@ -168,7 +170,6 @@ def test_no_attempt_begins_before_the_last_one_has_ended(before: Observed) -> No
         assert (decision.attempt, decision.trigger) == (1, "first")
     elif decision.trigger == "intent":
         # The attempt is stored and has no Job yet: never a second Job for it.
-        assert not before.job_there
         assert not before.job_created
         assert decision.attempt == before.run.attempt
     else:
@@ -177,6 +178,16 @@ def test_no_attempt_begins_before_the_last_one_has_ended(before: Observed) -> No
         assert before.finding.row == 0  # its verdict is stored
         assert before.node_dead or not before.job_live
         assert decision.attempt == before.run.attempt + 1
+
+
+@given(observations)
+def test_attempt_that_is_stored_gets_its_job(before: Observed) -> None:
+    """Whatever is left of the attempts before it: an operator that died between the two loses no run."""
+    stored = before.run is not None and not before.run.status.is_terminal and not before.job_created
+    held = isinstance(before.finding, Over | Stalled) or before.store_error is not None
+    asked = before.asked.deleting or before.asked.cancel or before.asked.suspend
+    if stored and not held and not asked:
+        assert isinstance(decide(before), Launch)
 
 
 @given(observations)

@@ -7,6 +7,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from assay_operator import metrics
 from assay_operator.health import LOOP_S, UNSEEN_S, Health
 from assay_operator.web import serve
 
@@ -68,6 +69,7 @@ def test_kubelet_and_prometheus_are_answered() -> None:
         assert ask("/readyz")[0] == 503
         health.beat()
         assert ask("/readyz") == (200, "ok\n")
+        metrics.QUEUE_DEPTH.set(0)
         assert "assay_queue_depth" in ask("/metrics")[1]
         clock.now += LOOP_S + 1
         status, text = ask("/healthz")
