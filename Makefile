@@ -10,10 +10,10 @@ STAMP := .venv/.installed
 EMULATOR := .bigquery/.installed
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint types arch look bench chaos e2e e2e-smoke e2e-shell images ci clean
+.PHONY: help setup demo test lint types arch look bench bench-operator chaos e2e e2e-smoke e2e-shell images ci clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-15s %s\n", $$1, $$2}'
 
 $(UV):
 	@echo "installing uv into .uv"
@@ -56,6 +56,9 @@ look: $(STAMP) ## Screenshots of the report in headless Chromium, checked and ke
 bench: $(STAMP) ## Ratios against baselines, both sides in one run, the goal beside each
 	@$(UV) sync --locked --all-extras --inexact --quiet --group bench
 	@$(BIN)/python -m tests.bench
+
+bench-operator: $(STAMP) ## Runs by the thousand on simulated nodes, beside a bare client (about 10 minutes)
+	@bash tests/cluster/e2e.sh --bench
 
 chaos: $(STAMP) ## Kill a run of 20 steps at every point, resume it, compare (about 10 minutes)
 	@$(BIN)/python -m tests.chaos
