@@ -153,7 +153,7 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
 
 
 class _OrText(Loader):
-    """What Python cannot hold (infinity, before year 1, after 9999, 24:00:00) stays the server's text."""
+    """What Python cannot hold (infinity, before year 1, after 9999, 24:00:00), or reads in no other style, stays the server's text."""
 
     inner: ClassVar[type[Loader]]
 
@@ -164,7 +164,7 @@ class _OrText(Loader):
     def load(self, data: Buffer) -> Any:
         try:
             return self._inner.load(data)
-        except (psycopg.DataError, OverflowError, ValueError):
+        except (psycopg.DataError, psycopg.NotSupportedError, OverflowError, ValueError):
             return bytes(data).decode()
 
 
