@@ -7,35 +7,25 @@ password stands in no error, log or `repr`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.abc import AdaptContext, Buffer
-from psycopg.adapt import Loader
-from psycopg.types.datetime import (
-    DateLoader,
-    IntervalLoader,
-    TimeLoader,
-    TimestampLoader,
-    TimestamptzLoader,
-    TimetzLoader,
-)
-from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool
 
 from assay_agent.adapters.catalog import CatalogColumn, CatalogTable
+from assay_agent.adapters.postgres_session import (
+    CONNECT_TIMEOUT_S,
+    CONNECTIONS,
+    Session,
+    parameters_of,
+    shown,
+)
+from assay_agent.adapters.postgres_values import LOADERS
 from assay_agent.adapters.sqlalchemy_warehouse import SqlWarehouse
-from assay_agent.adapters.statements import tidy
 from assay_agent.ports import Grant, Grants, Warehouse, WarehouseSettings
-from assay_core.errors import AssayError, ConfigError, QueryError, TransientError
-
-CONNECT_TIMEOUT_S = 10
-CONNECTIONS = 8
-_GRACE_S = 5.0
-"""How much longer than the server's own timeout our timer waits, so that the server speaks first."""
-
+from assay_core.errors import AssayError
 
 _MAX_GRANTS = 200
 """Things that a role may write to which are named; more are not needed to refuse it."""
@@ -82,7 +72,7 @@ _PRIVILEGES = """
 def open_warehouse(settings: WarehouseSettings) -> Warehouse:
     """Connect once to prove credentials. Raises ConfigError (wrong password, database, host) or TransientError."""
     schemas = tuple(settings.datasets) or ("public",)
-    target = _target(settings)
+    target = parameters_of(settings, title="PostgreSQL", example="postgresql://user@host:5432/database")
     engine = sa.create_engine(
         "postgresql+psycopg://",
         creator=lambda: _connect(target, schemas),
@@ -91,7 +81,7 @@ def open_warehouse(settings: WarehouseSettings) -> Warehouse:
         max_overflow=CONNECTIONS,
         pool_pre_ping=True,
     )
-    backend = _Postgres(_shown(target), schemas)
+    backend = _Postgres(shown=shown(target, port=5432), schemas=schemas)
     warehouse = SqlWarehouse(datasource_id=settings.datasource_id, engine=engine, backend=backend)
     try:
         warehouse.check()
@@ -101,33 +91,7 @@ def open_warehouse(settings: WarehouseSettings) -> Warehouse:
     return warehouse
 
 
-def _target(settings: WarehouseSettings) -> dict[str, Any]:
-    """Connection parameters as libpq names them."""
-    config = settings.config
-    parameters: dict[str, Any] = {}
-    if config.get("url"):
-        try:
-            url = sa.make_url(str(config["url"]))
-        except ArgumentError:
-            raise ConfigError(
-                "config.url is not a URL such as postgresql://user@host:5432/database"
-            ) from None
-        parameters = {"host": url.host, "port": url.port, "dbname": url.database, "user": url.username}
-        parameters |= {key: value for key, value in url.query.items() if isinstance(value, str)}
-    names = {"host": "host", "port": "port", "database": "dbname", "user": "user", "sslmode": "sslmode"}
-    parameters |= {name: config[key] for key, name in names.items() if config.get(key) is not None}
-    if settings.secret:
-        parameters["password"] = settings.secret
-    if not parameters.get("dbname"):
-        raise ConfigError("a PostgreSQL source needs the name of a database")
-    return {key: value for key, value in parameters.items() if value is not None}
-
-
-def _shown(target: dict[str, Any]) -> str:
-    return f"{target.get('user', '')}@{target.get('host', 'localhost')}:{target.get('port', 5432)}/{target['dbname']}"
-
-
-def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connection[Any]:
+def _connect(target: Mapping[str, Any], schemas: tuple[str, ...]) -> psycopg.Connection[Any]:
     defaults: dict[str, Any] = {
         "connect_timeout": CONNECT_TIMEOUT_S,
         "application_name": "assay",
@@ -135,7 +99,7 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
         "options": "-c default_transaction_read_only=on -c timezone=UTC -c idle_in_transaction_session_timeout=15min "
         "-c standard_conforming_strings=on",
     }
-    connection = psycopg.connect(**(defaults | target))
+    connection = psycopg.connect(**(defaults | dict(target)))
     try:
         connection.read_only = True
         with connection.cursor() as cursor:
@@ -144,7 +108,7 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
                 [", ".join(f'"{s.replace(chr(34), chr(34) * 2)}"' for s in schemas)],
             )
         connection.commit()
-        for name, loader in _LOADERS.items():
+        for name, loader in LOADERS.items():
             connection.adapters.register_loader(name, loader)
     except BaseException:
         connection.close()
@@ -152,65 +116,10 @@ def _connect(target: dict[str, Any], schemas: tuple[str, ...]) -> psycopg.Connec
     return connection
 
 
-class _OrText(Loader):
-    """What Python cannot hold (infinity, before year 1, after 9999, 24:00:00), or reads in no other style, stays the server's text."""
-
-    inner: ClassVar[type[Loader]]
-
-    def __init__(self, oid: int, context: AdaptContext | None = None) -> None:
-        super().__init__(oid, context)
-        self._inner = self.inner(oid, context)
-
-    def load(self, data: Buffer) -> Any:
-        try:
-            return self._inner.load(data)
-        except (psycopg.DataError, psycopg.NotSupportedError, OverflowError, ValueError):
-            return bytes(data).decode()
-
-
-class _Date(_OrText):
-    inner = DateLoader
-
-
-class _Time(_OrText):
-    inner = TimeLoader
-
-
-class _TimeTz(_OrText):
-    inner = TimetzLoader
-
-
-class _Timestamp(_OrText):
-    inner = TimestampLoader
-
-
-class _TimestampTz(_OrText):
-    inner = TimestamptzLoader
-
-
-class _Interval(_OrText):
-    inner = IntervalLoader
-
-
-_LOADERS = {
-    "date": _Date,
-    "time": _Time,
-    "timetz": _TimeTz,
-    "timestamp": _Timestamp,
-    "timestamptz": _TimestampTz,
-    "interval": _Interval,
-}
-
-
-class _Postgres:
+class _Postgres(Session):
     """Catalogue, types and errors of PostgreSQL."""
 
     dialect = "postgres"
-
-    def __init__(self, shown: str, schemas: tuple[str, ...]) -> None:
-        self._shown = shown
-        self.datasets = schemas
-        self._labels: dict[int, str] = {}
 
     def version(self, connection: sa.Connection) -> str:
         return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
@@ -284,76 +193,3 @@ class _Postgres:
             )
             for schema, table, name, label, nullable, primary_key, comment in rows
         ]
-
-    def prepare(self, connection: sa.Connection, *, timeout_s: float) -> None:
-        connection.exec_driver_sql(
-            "SELECT set_config('statement_timeout', %s, true)", (str(int(timeout_s * 1000)),)
-        )
-
-    def cancel(self, connection: sa.Connection) -> None:
-        native: Any = connection.connection.dbapi_connection
-        if native is not None and not native.closed:
-            native.cancel_safe(timeout=_GRACE_S)
-
-    def close(self) -> None:
-        """Nothing is open besides the pool."""
-
-    def type_labels(self, description: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
-        del rows
-        return [str(getattr(entry, "type_display", entry[1])) for entry in description]
-
-    def translate(self, error: BaseException) -> AssayError | None:
-        if not isinstance(error, psycopg.Error):
-            return None
-        state = error.sqlstate or ""
-        text = _message(error)
-        if state == "57014":
-            return QueryError(
-                "the query was stopped by its timeout; read fewer rows or join less", kind="timeout"
-            )
-        if state in ("25006", "42501"):
-            return QueryError(text, kind="permission" if state == "42501" else "guard")
-        if state[:2] == "28" or state == "3D000" or (not state and _is_refused(text)):
-            return ConfigError(f"{self._shown}: {_one_line(text)}")
-        if state[:2] in ("08", "57", "58") or state in ("53300", "40001", "40P01"):
-            return TransientError(f"{self._shown}: {_one_line(text)}", dependency="warehouse")
-        if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)) and not state:
-            return TransientError(
-                f"{self._shown} is not reachable: {_one_line(text)}", dependency="warehouse"
-            )
-        return QueryError(text, kind="execution")
-
-
-def _message(error: psycopg.Error) -> str:
-    """The server's words with detail and hint, without its echo of the statement."""
-    diagnosis = error.diag
-    if not diagnosis.message_primary:
-        return tidy(str(error))
-    lines = [diagnosis.message_primary]
-    if diagnosis.message_hint:
-        lines.append(f"Hint: {diagnosis.message_hint}")
-    return tidy("\n".join(lines))
-
-
-def _is_refused(text: str) -> bool:
-    """Failures while connecting carry no state; these words mean that a setting is wrong, not that time will help."""
-    lowered = text.lower()
-    return any(
-        words in lowered
-        for words in (
-            "password authentication failed",
-            "no password supplied",
-            "does not exist",
-            "no pg_hba.conf entry",
-            "could not translate host name",
-            "failed to resolve host",
-            "name or service not known",
-            "invalid connection option",
-            "invalid sslmode",
-            "does not support ssl",
-        )
-    )
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())[:300]
