@@ -11,7 +11,7 @@ _RULES: tuple[tuple[str, str], ...] = (
     (r"^(timestamp|datetime|timestamptz|timestamp_\w+)", "TIMESTAMP"),
     (r"^date\b", "DATE"),
     (r"^(bool|boolean|bit\(1\))", "BOOL"),
-    (r"^(blob|bytea|binary|varbinary|bytes|image)", "BYTES"),
+    (r"^(blob|bytea|binary|varbinary|varbyte|bytes|image)", "BYTES"),
     (
         r"^(tiny|small|medium|big|huge|u(tiny|small|big|huge)?)?int(eger)?\d*\b|^int\d|^(small|big)?serial|^long\b",
         "INT64",

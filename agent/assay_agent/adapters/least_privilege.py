@@ -39,7 +39,21 @@ WRITING_ROLES = frozenset(
 """Roles that let their members change data, reach the server's files or programs, or disturb other sessions."""
 WRITING_ATTRIBUTES = frozenset({"superuser", "createdb", "createrole", "replication", "bypassrls"})
 """Attributes of a role that reach beyond reading what it was granted."""
-READING = frozenset({"select", "usage", "connect", "execute", "temporary", "temp", "references"})
+READING = frozenset(
+    {
+        "select",
+        "usage",
+        "connect",
+        "execute",
+        "temporary",
+        "temp",
+        "references",
+        "access catalog",
+        "access system table",
+        "explain masking",
+        "explain rls",
+    }
+)
 """Privileges that change nothing that others see."""
 
 

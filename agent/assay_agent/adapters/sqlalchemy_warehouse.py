@@ -1,6 +1,6 @@
 """The one SQL warehouse: a `ports.Warehouse` over an SQLAlchemy engine, with a small `Backend` per product.
 
-`duckdb`, `sqlite` and `postgres` each build an engine and a backend and return this class. It owns streaming, limits and
+`duckdb`, `sqlite`, `postgres` and `redshift` each build an engine and a backend and return this class. It owns streaming, limits and
 the shape of errors; a backend owns what differs. Safe for several threads: each call takes its own pooled connection.
 Invariant: no SQLAlchemy or driver exception leaves this module.
 """
@@ -36,8 +36,8 @@ class Backend(Protocol):
     @property
     def datasets(self) -> tuple[str, ...]: ...
     def version(self, connection: sa.Connection) -> str: ...
-    def grants(self, connection: sa.Connection) -> Grants:
-        """What the credential may do beyond reading."""
+    def grants(self, connection: sa.Connection) -> Grants | None:
+        """What the credential may do beyond reading; None where the product does not say."""
         ...
 
     def tables(self, connection: sa.Connection) -> Iterable[CatalogTable]: ...
@@ -94,7 +94,7 @@ class SqlWarehouse:
         with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
             return self._backend.version(connection)
 
-    def grants(self) -> Grants:
+    def grants(self) -> Grants | None:
         with self._connected(timeout_s=CATALOG_TIMEOUT_S) as connection:
             return self._backend.grants(connection)
 
