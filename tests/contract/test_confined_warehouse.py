@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from assay_core.errors import ConfigError, QueryError
 from assay_core.model.project import Project
 from tests.bigquery_server import bigquery_server
 from tests.contract.warehouses import PROVIDERS, standard
+from tests.integration import redshift
 from tests.integration.postgres import PASSWORD, postgres_server
 
 LIMITS = QueryLimits(rows=100, cell_chars=200, result_bytes=1_000_000, timeout_s=20.0)
@@ -51,15 +53,17 @@ def source(
             monkeypatch.setenv("WAREHOUSE_CREDENTIALS", played.key())
             yield {"provider": provider, "config": played.config(), "datasets": [name]}
         return
-    if provider == "postgres":
+    if provider in ("postgres", "redshift"):
         server = postgres_server()
         monkeypatch.setenv("WAREHOUSE_CREDENTIALS", PASSWORD)
-        with server.database() as name:
+        plain = provider == "postgres"
+        with server.database() if plain else redshift.redshift_database(server) as name:
             with server.connect(name) as session:
                 for statement in STATEMENTS:
                     session.execute(statement)
                 session.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
-            yield {"provider": provider, "config": server.config(name, user="reader")}
+            config = server.config if plain else partial(redshift.config, server)
+            yield {"provider": provider, "config": config(name, user="reader")}
         return
     connection: Any = duckdb.connect(str(path)) if provider == "duckdb" else sqlite3.connect(path)
     for statement in STATEMENTS:

@@ -1,4 +1,7 @@
-"""The contract of a warehouse, on real DuckDB, SQLite and PostgreSQL and on BigQuery's emulator: the same expectations for all."""
+"""The contract of a warehouse: the same expectations for all.
+
+On real DuckDB, SQLite and PostgreSQL, on BigQuery's emulator, and for Redshift on PostgreSQL with its system views.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,14 @@ from assay_core.model.step import CaveatKind
 from tests import bigquery_server
 from tests.contract.warehouses import PROVIDERS, ROWS, Source, some_limits, source, strange_names
 
+_SERIES = (
+    "SELECT count(*) FROM generate_series(1, 9000000) a, generate_series(1, 9000000) b WHERE a % 7 = b % 11"
+)
 ENDLESS = {
     "duckdb": "SELECT count(*) FROM range(9000000) a, range(9000000) b WHERE a.range % 7 = b.range % 11",
     "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n",
-    "postgres": "SELECT count(*) FROM generate_series(1, 9000000) a, generate_series(1, 9000000) b WHERE a % 7 = b % 11",
+    "postgres": _SERIES,
+    "redshift": _SERIES,
     "bigquery": bigquery_server.ENDLESS,
 }
 
@@ -38,7 +45,7 @@ def test_it_is_a_warehouse_and_says_what_answers(opened: Source) -> None:
     assert opened.warehouse.dialect == opened.provider
     assert opened.warehouse.datasets == (opened.schema,)
     title, version = opened.warehouse.check().split(" ", 1)
-    assert title in ("DuckDB", "SQLite", "PostgreSQL", "BigQuery")
+    assert title in ("DuckDB", "SQLite", "PostgreSQL", "Redshift", "BigQuery")
     assert version.lstrip("v")[0].isdigit()
 
 
@@ -157,6 +164,7 @@ def test_a_long_cell_is_cut_and_said(opened: Source) -> None:
     long = {
         "duckdb": "repeat('x', 1000000)",
         "postgres": "repeat('x', 1000000)",
+        "redshift": "repeat('x', 1000000)",
         "bigquery": "repeat('x', 1000000)",
         "sqlite": "replace(hex(9), '3', 'y')",
     }

@@ -1,4 +1,7 @@
-"""Small real sources for the contract suite: the same tables in DuckDB, SQLite, PostgreSQL and the BigQuery emulator."""
+"""Small real sources for the contract suite: the same tables in DuckDB, SQLite, PostgreSQL, the BigQuery emulator, and Redshift.
+
+Redshift cannot be had: its adapter is held to the contract on PostgreSQL with Redshift's system views.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 
 from assay_agent.adapters import bigquery as bigquery_adapter
 from assay_agent.adapters import duckdb as duckdb_adapter
 from assay_agent.adapters import postgres as postgres_adapter
+from assay_agent.adapters import redshift as redshift_adapter
 from assay_agent.adapters import sqlite as sqlite_adapter
 from assay_agent.ports import QueryLimits, Warehouse, WarehouseSettings
 from assay_agent.sql.dialects import quote_name
 from tests.bigquery_server import bigquery_server
+from tests.integration import redshift
 from tests.integration.postgres import PASSWORD, postgres_server
 
-PROVIDERS = ("duckdb", "sqlite", "postgres", "bigquery")
+PROVIDERS = ("duckdb", "sqlite", "postgres", "redshift", "bigquery")
 ROWS = 2_000
 STRANGE = (
     "two words",
@@ -90,7 +96,13 @@ def statements(provider: str = "") -> list[str]:
 @contextmanager
 def source(provider: str, folder: Path) -> Iterator[Source]:
     """The tables in a source of `provider`, opened."""
-    makers = {"duckdb": _duckdb, "sqlite": _sqlite, "postgres": _postgres, "bigquery": _bigquery}
+    makers = {
+        "duckdb": _duckdb,
+        "sqlite": _sqlite,
+        "postgres": _postgres,
+        "redshift": _redshift,
+        "bigquery": _bigquery,
+    }
     with makers[provider](folder) as made:
         try:
             yield made
@@ -137,21 +149,40 @@ def _postgres(folder: Path) -> Iterator[Source]:
     server = postgres_server()
     with server.database() as name:
         with server.connect(name) as connection:
-            for statement in statements():
-                connection.execute(statement.encode())
-            connection.execute(
-                f"INSERT INTO many SELECT i, 'text ' || i FROM generate_series(0, {ROWS - 1}) i".encode()
-            )
-            connection.execute("ANALYZE")
-        settings = WarehouseSettings(
-            datasource_id="d1", provider="postgres", config=server.config(name), secret=PASSWORD
+            _fill(connection)
+        yield _served(
+            WarehouseSettings(
+                datasource_id="d1", provider="postgres", config=server.config(name), secret=PASSWORD
+            ),
+            postgres_adapter.open_warehouse,
         )
-        yield Source(
-            warehouse=postgres_adapter.open_warehouse(settings),
-            schema="public",
-            settings=settings,
-            open=postgres_adapter.open_warehouse,
+
+
+@contextmanager
+def _redshift(folder: Path) -> Iterator[Source]:
+    server = postgres_server()
+    with redshift.redshift_database(server) as name:
+        with server.connect(name) as connection:
+            _fill(connection)
+        yield _served(
+            WarehouseSettings(
+                datasource_id="d1", provider="redshift", config=redshift.config(server, name), secret=PASSWORD
+            ),
+            redshift_adapter.open_warehouse,
         )
+
+
+def _fill(connection: psycopg.Connection[Any]) -> None:
+    for statement in statements():
+        connection.execute(statement.encode())
+    connection.execute(
+        f"INSERT INTO many SELECT i, 'text ' || i FROM generate_series(0, {ROWS - 1}) i".encode()
+    )
+    connection.execute("ANALYZE")
+
+
+def _served(settings: WarehouseSettings, open_warehouse: Callable[[WarehouseSettings], Warehouse]) -> Source:
+    return Source(warehouse=open_warehouse(settings), schema="public", settings=settings, open=open_warehouse)
 
 
 @contextmanager

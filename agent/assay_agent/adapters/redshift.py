@@ -79,9 +79,9 @@ def open_warehouse(settings: WarehouseSettings) -> Warehouse:
     return warehouse
 
 
-def _engine(connect: Callable[[], psycopg.Connection[Any]]) -> sa.Engine:
+def _engine(connect: Callable[[], Any]) -> sa.Engine:
     """An engine that asks nothing of its own on connecting: SQLAlchemy's questions to PostgreSQL fail here."""
-    dialect = PGDialect_psycopg(dbapi=psycopg)
+    dialect = PGDialect_psycopg(dbapi=psycopg)  # type: ignore[no-untyped-call]  # SQLAlchemy's dialects are untyped
     pool = QueuePool(connect, pool_size=CONNECTIONS, max_overflow=CONNECTIONS, pre_ping=True, dialect=dialect)
     return sa.Engine(pool, dialect, sa.make_url("postgresql+psycopg://"))
 

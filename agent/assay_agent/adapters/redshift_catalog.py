@@ -10,7 +10,6 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -242,11 +241,12 @@ def _external_columns(ask: Ask, database: str, named: Sequence[Named]) -> Iterat
 
 def _told_rows(parameters: str | None) -> int | None:
     """What the table's owner or a crawler wrote down; nobody counts the rows of files."""
-    with suppress(ValueError, TypeError):
-        told = json.loads(parameters or "")
-        count = int(told.get("numRows", told.get("recordCount", -1))) if isinstance(told, dict) else -1
-        return count if count >= 0 else None
-    return None
+    try:
+        told: Any = json.loads(parameters or "")
+        count = int(told["numRows"] if "numRows" in told else told["recordCount"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    return count if count >= 0 else None
 
 
 # --------------------------------------------------------------------------------------------------------- rows

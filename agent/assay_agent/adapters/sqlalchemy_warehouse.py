@@ -1,8 +1,8 @@
 """The one SQL warehouse: a `ports.Warehouse` over an SQLAlchemy engine, with a small `Backend` per product.
 
-`duckdb`, `sqlite`, `postgres` and `redshift` each build an engine and a backend and return this class. It owns streaming, limits and
-the shape of errors; a backend owns what differs. Safe for several threads: each call takes its own pooled connection.
-Invariant: no SQLAlchemy or driver exception leaves this module.
+`duckdb`, `sqlite`, `postgres` and `redshift` each build an engine and a backend and return this class. It owns
+streaming, limits and the shape of errors; a backend owns what differs. Safe for several threads: each call takes its own
+pooled connection. Invariant: no SQLAlchemy or driver exception leaves this module.
 """
 
 from __future__ import annotations
