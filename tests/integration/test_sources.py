@@ -320,6 +320,23 @@ def test_a_bigquery_url_that_says_too_little_or_too_much_is_refused(opener: Open
         opener("bigquery://shop-1/sales?credentials_path=/key.json")
 
 
+def test_a_redshift_url_may_ask_for_a_password_of_aws(opener: Opener) -> None:
+    opened = opener(
+        "redshift://analyst@c.abc.eu-west-1.redshift.amazonaws.com/dev?iam=true&schema=sales,lake"
+    )
+    assert opened.settings.provider == "redshift"
+    assert opened.settings.datasets == ("sales", "lake")
+    assert opened.settings.config == {
+        "url": "redshift://analyst@c.abc.eu-west-1.redshift.amazonaws.com/dev",
+        "iam": "true",
+    }
+    assert (opened.settings.secret, opened.name) == (None, "dev")
+    known = opener("redshift://u:p%40ss@h:5439/dev?sslmode=verify-full")
+    assert known.settings.secret == "p@ss"
+    assert known.settings.config == {"url": "redshift://u@h:5439/dev?sslmode=verify-full"}
+    assert "p@ss" not in repr(known)
+
+
 def test_schemas_and_a_secret_from_elsewhere(opener: Opener) -> None:
     opened = opener("postgresql://u:old@h/db?schema=a,b", secret="new")
     assert opened.settings.datasets == ("a", "b")

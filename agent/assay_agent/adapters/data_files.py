@@ -20,7 +20,7 @@ from assay_core.errors import ConfigError
 
 SUPPORTED = (
     "a folder, a glob, a CSV, TSV, Parquet, JSON or NDJSON file (also .gz, or a .zip of one), "
-    "a DuckDB or SQLite file, or a URL postgresql://, bigquery://, duckdb:/// or sqlite:///"
+    "a DuckDB or SQLite file, or a URL postgresql://, redshift://, bigquery://, duckdb:/// or sqlite:///"
 )
 CHUNK = 1 << 20
 _TEXT_SUFFIXES = {

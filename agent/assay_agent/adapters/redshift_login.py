@@ -193,6 +193,7 @@ def _asked(client: Any, place: Place) -> Login:
 
 def _refused(error: Exception, place: Place) -> AssayError:
     from botocore.exceptions import ClientError, HTTPClientError
+    from botocore.exceptions import ConnectionError as NotReached
 
     whom = (
         f"workgroup {place.workgroup}" if place.workgroup else f"user {place.user} of cluster {place.cluster}"
@@ -203,5 +204,5 @@ def _refused(error: Exception, place: Place) -> AssayError:
         status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
         busy = answer.get("Error", {}).get("Code") in _BUSY or status >= 500
     else:
-        busy = isinstance(error, HTTPClientError)
+        busy = isinstance(error, (NotReached, HTTPClientError))
     return TransientError(text, dependency="warehouse") if busy else ConfigError(text)

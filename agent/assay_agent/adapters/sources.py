@@ -32,6 +32,26 @@ _SCHEMA_KEYS = ("schema", "schemas", "currentSchema")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Server:
+    """A product behind a host; `keys` are settings of its adapter that a URL may carry after `?`."""
+
+    provider: str
+    title: str
+    scheme: str
+    keys: tuple[str, ...] = ()
+
+
+_POSTGRES = _Server(provider="postgres", title="PostgreSQL", scheme="postgresql")
+_REDSHIFT = _Server(
+    provider="redshift",
+    title="Redshift",
+    scheme="redshift",
+    keys=("iam", "cluster_identifier", "workgroup", "region", "api_endpoint"),
+)
+_SERVERS = {"postgresql": _POSTGRES, "postgres": _POSTGRES, "redshift": _REDSHIFT}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenedSource:
     """`settings` opens the warehouse; `project_id` is the same for the same path or URL, whatever the password."""
 
@@ -84,27 +104,34 @@ def _open_url(text: str, *, home: Path, secret: str | None) -> OpenedSource:
         return _database_file(backend, Path(os.path.abspath(os.path.expanduser(url.database))), home=home)
     if backend == "bigquery":
         return _bigquery(url, secret=secret)
-    if backend not in ("postgresql", "postgres"):
+    if backend not in _SERVERS:
         raise ConfigError(f"sources of the kind {backend}:// are not supported here; give {SUPPORTED}")
+    return _server(_SERVERS[backend], url, user=user, password=password, secret=secret)
+
+
+def _server(
+    server: _Server, url: sa.URL, *, user: str | None, password: str | None, secret: str | None
+) -> OpenedSource:
     query = dict(url.query)
     hidden = [query.pop(key) for key in list(query) if key.lower() in _PASSWORD_KEYS]
     found = password or next((value for value in hidden if isinstance(value, str)), None)
     schemas = [value for key in _SCHEMA_KEYS if isinstance(value := query.pop(key, None), str)]
+    config = {key: query.pop(key) for key in server.keys if key in query}
     clean = sa.URL.create(
-        "postgresql", username=user, host=url.host, port=url.port, database=url.database, query=query
+        server.scheme, username=user, host=url.host, port=url.port, database=url.database, query=query
     )
     shown = clean.render_as_string(hide_password=True)
     return OpenedSource(
         settings=WarehouseSettings(
             datasource_id=DATASOURCE,
-            provider="postgres",
+            provider=server.provider,
             datasets=tuple(name.strip() for value in schemas for name in value.split(",") if name.strip()),
-            config={"url": shown},
+            config={"url": shown, **config},
             secret=secret or found,
         ),
         project_id=project_id_of("|".join([shown, *sorted(schemas)])),
-        name=url.database or "postgres",
-        description=f"PostgreSQL database {url.database} on {url.host or 'localhost'}",
+        name=url.database or server.provider,
+        description=f"{server.title} database {url.database} on {url.host or 'localhost'}",
     )
 
 
