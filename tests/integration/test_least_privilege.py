@@ -1,4 +1,4 @@
-"""The start-up proof on real sources: what PostgreSQL grants, how files are opened, and what a run records of it."""
+"""The start-up proof on real sources: what PostgreSQL and Redshift grant, how files are opened, and what a run records of it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from assay_agent.wiring import open_warehouses
 from assay_core.errors import ConfigError, QueryError
 from assay_core.model.project import Project
 from assay_core.model.run import CredentialRecord
+from tests.integration import redshift
 from tests.integration.postgres import PASSWORD, PostgresServer, postgres_server
 
 ROLE = "proof"
@@ -144,6 +145,97 @@ def test_an_allowed_credential_still_cannot_write_in_a_run(server: PostgresServe
 
 def _as_role(server: PostgresServer, database: str) -> dict[str, Any]:
     return {"host": "127.0.0.1", "port": server.port, "user": ROLE, "password": PASSWORD, "dbname": database}
+
+
+# ----------------------------------------------------------------------------------------------------- Redshift
+
+
+@pytest.fixture
+def dressed(server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A database like Redshift's with tables, and a fresh user, a group and two roles, one granted to the other."""
+    monkeypatch.setenv("WAREHOUSE_CREDENTIALS_SHOP", PASSWORD)
+    roles = (ROLE, "red_group", "outer_role", "inner_role")
+    with redshift.redshift_database(server) as name:
+        with server.connect(name) as session:
+            for statement in (
+                f"CREATE ROLE {ROLE} LOGIN PASSWORD '{PASSWORD}'",
+                "CREATE ROLE red_group; CREATE ROLE outer_role; CREATE ROLE inner_role",
+                "GRANT inner_role TO outer_role",
+                "CREATE TABLE orders (id integer, amount integer)",
+                "CREATE SCHEMA extra",
+                f"GRANT USAGE ON SCHEMA public, extra TO {ROLE}",
+                f"GRANT SELECT ON ALL TABLES IN SCHEMA public, extra TO {ROLE}",
+            ):
+                session.execute(statement)
+        yield name
+        with server.connect(name) as session:
+            for role in roles:
+                session.execute(f"DROP OWNED BY {role} CASCADE".encode())
+                session.execute(f"DROP ROLE {role}".encode())
+
+
+def _redshift(server: PostgresServer, database: str, **more: Any) -> dict[str, Any]:
+    return {"provider": "redshift", "config": redshift.config(server, database, user=ROLE), **more}
+
+
+def test_a_redshift_user_that_may_only_read_is_proven_to_be_one(server: PostgresServer, dressed: str) -> None:
+    with server.connect(dressed) as session:
+        session.execute("GRANT SELECT ON orders TO inner_role; GRANT outer_role, red_group TO proof")
+        session.execute(
+            "INSERT INTO svv_system_privileges VALUES ('ACCESS SYSTEM TABLE', 1, 'outer_role', 'role'), "
+            "('DROP TABLE', 2, 'somebody', 'role')"
+        )
+    record = _opened(_redshift(server, dressed))
+    assert (record.user, record.read_only, record.reasons) == (ROLE, True, [])
+    assert "system views" in record.proof
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        (f"ALTER ROLE {ROLE} SUPERUSER", "it is superuser"),
+        (f"ALTER ROLE {ROLE} CREATEDB", "it is createdb"),
+        (f"GRANT INSERT ON orders TO {ROLE}", "INSERT on table public.orders"),
+        ("GRANT DELETE ON orders TO PUBLIC", "DELETE on table public.orders"),
+        ("GRANT UPDATE ON orders TO red_group; GRANT red_group TO proof", "UPDATE on table public.orders"),
+        (f"GRANT UPDATE (amount) ON orders TO {ROLE}", "UPDATE on columns of public.orders"),
+        (
+            "GRANT TRUNCATE ON orders TO inner_role; GRANT outer_role TO proof",
+            "TRUNCATE on table public.orders",
+        ),
+        (f"GRANT CREATE ON SCHEMA extra TO {ROLE}", "CREATE on schema extra"),
+        ("GRANT CREATE ON SCHEMA extra TO inner_role; GRANT outer_role TO proof", "CREATE on schema extra"),
+        (f"ALTER TABLE orders OWNER TO {ROLE}", "OWNER, TRIGGER, TRUNCATE, UPDATE on table public.orders"),
+        (f"ALTER SCHEMA extra OWNER TO {ROLE}", "OWNER on schema extra"),
+        (
+            "INSERT INTO svv_system_privileges VALUES ('DROP TABLE', 1, 'inner_role', 'role'); "
+            "GRANT outer_role TO proof",
+            "DROP TABLE on the system",
+        ),
+    ],
+)
+def test_a_redshift_user_that_could_write_is_refused_unless_it_is_named(
+    server: PostgresServer, dressed: str, statement: str, words: str
+) -> None:
+    with server.connect(dressed) as session:
+        session.execute(statement.encode())
+    with pytest.raises(ConfigError) as refused:
+        _opened(_redshift(server, dressed))
+    said = str(refused.value)
+    assert said.startswith(f"datasource shop: the credential '{ROLE}' could write: ")
+    assert words in said
+    assert "\n" not in said
+    record = _opened(_redshift(server, dressed, allow_writable_credential=ROLE))
+    assert (record.read_only, record.allowed_by_name) == (False, True)
+
+
+def test_a_redshift_that_hides_its_grants_is_recorded_as_not_proven(
+    server: PostgresServer, dressed: str
+) -> None:
+    with server.connect(dressed) as session:
+        session.execute("REVOKE SELECT ON pg_catalog.svv_role_grants FROM PUBLIC")
+    record = _opened(_redshift(server, dressed))
+    assert (record.read_only, record.reasons) == (None, [])
 
 
 def test_a_duckdb_file_is_proven_by_how_it_is_opened(tmp_path: Path) -> None:

@@ -91,6 +91,14 @@ def test_the_session_is_read_only_named_and_in_utc(server: PostgresServer, datab
     warehouse.close()
 
 
+def test_an_interval_in_another_style_stays_text(server: PostgresServer, database: str) -> None:
+    with server.connect(database) as connection:
+        connection.execute(f"ALTER DATABASE {database} SET intervalstyle = 'iso_8601'".encode())
+    warehouse = open_warehouse(_settings(server.config(database)))
+    assert warehouse.execute("SELECT interval '3 days'", limits=LIMITS).rows == (("P3D",),)
+    warehouse.close()
+
+
 def test_a_reader_sees_only_what_it_may_read(server: PostgresServer, database: str) -> None:
     with server.connect(database) as connection:
         connection.execute("CREATE TABLE open_table (a int, b text); CREATE TABLE closed_table (a int)")

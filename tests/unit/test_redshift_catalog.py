@@ -28,9 +28,9 @@ VIEWS = (
 class Canned:
     """A cluster of rows by system view, counted ones by `count <view>`; one without rows refuses the question."""
 
-    def __init__(self, probed: dict[tuple[str, str], list[tuple[str, str]]] | None = None, **rows: Rows):
+    def __init__(self, **rows: Rows) -> None:
         self.rows = {name.replace("count_", "count "): found for name, found in rows.items()}
-        self.probed = probed or {}
+        self.probed: dict[tuple[str, str], list[tuple[str, str]]] = {}
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
 
     def ask(self, statement: str, values: Sequence[Any]) -> Rows:
@@ -157,8 +157,8 @@ def test_views_without_binding_are_resolved_by_their_function_then_by_asking_eac
             ("public", "late", 1, "id", "integer"),
             ("public", "plain", 1, "twice", "integer"),
         ],
-        probed={("public", "later"): [("a", "super")]},
     )
+    canned.probed[("public", "later")] = [("a", "super")]
     found = columns(canned.cluster, LOCAL, named)
     assert [(c.table, c.name, c.type, c.nullable) for c in found] == [
         ("plain", "id", "integer", True),

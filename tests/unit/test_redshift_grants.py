@@ -8,7 +8,10 @@ from typing import Any
 from assay_agent.adapters.least_privilege import reasons
 from assay_agent.adapters.redshift_grants import given, grants, held
 
-ANALYST = [("pg_user", [("analyst", False, False)]), ("pg_group", [("readers",)])]
+ANALYST: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("pg_user", [("analyst", False, False)]),
+    ("pg_group", [("readers",)]),
+]
 
 
 class Canned:

@@ -29,7 +29,7 @@ class OrText(Loader):
     def load(self, data: Buffer) -> Any:
         try:
             return self._inner.load(data)
-        except (psycopg.DataError, psycopg.NotSupportedError, OverflowError, ValueError):
+        except (psycopg.DataError, NotImplementedError, OverflowError, ValueError):
             return bytes(data).decode(errors="replace")
 
 

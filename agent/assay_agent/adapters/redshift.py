@@ -104,6 +104,7 @@ def _connect(
         connection.read_only = True
         connection.server_cursor_factory = _Pages
         with connection.cursor() as cursor:
+            _release(cursor.execute("SELECT version()").fetchall()[0][0], shown=shown)
             scope = catalog.schemas_of(
                 lambda statement, values: cursor.execute(statement.encode(), values).fetchall(),
                 schemas,
@@ -121,6 +122,15 @@ def _connect(
         connection.close()
         raise
     return connection
+
+
+def _release(version: str, *, shown: str) -> str:
+    """Raises ConfigError when something else answers, which would know none of the system views."""
+    found = re.search(r"Redshift ([\d.]+)", version)
+    if found is None:
+        other = " ".join(version.split()[:2])
+        raise ConfigError(f"provider is 'redshift', and {shown} is {other}; set provider: postgres")
+    return found.group(1)
 
 
 class _Pages(psycopg.ServerCursor[Any]):
@@ -160,13 +170,8 @@ class _Redshift(Session):
     dialect = "redshift"
 
     def version(self, connection: sa.Connection) -> str:
-        """Raises ConfigError when something else answers, which would know none of the system views."""
-        found = str(connection.exec_driver_sql("SELECT version()").scalar_one())
-        number = re.search(r"Redshift ([\d.]+)", found)
-        if number is None:
-            other = " ".join(found.split()[:2])
-            raise ConfigError(f"provider is 'redshift', and {self._shown} is {other}; set provider: postgres")
-        return f"Redshift {number.group(1)}"
+        found = connection.exec_driver_sql("SELECT version()").scalar_one()
+        return f"Redshift {_release(found, shown=self._shown)}"
 
     def grants(self, connection: sa.Connection) -> Grants | None:
         """None where the system views are refused, for then it is not known what roles bring along."""
