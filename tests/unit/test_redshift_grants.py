@@ -68,6 +68,7 @@ def test_a_user_that_may_only_read_has_no_reason_against_it() -> None:
         ),
     )
     found = grants(ask)
+    assert found is not None
     assert (found.user, found.attributes, found.roles) == ("analyst", (), ("analysts",))
     assert reasons(found) == ()
 
@@ -84,7 +85,9 @@ def test_every_way_to_write_is_found() -> None:
         ("svv_system_privileges", [("", "TRUNCATE TABLE", "role", "loaders")]),
         ("pg_class", [("table public.t", "DELETE")]),
     )
-    assert reasons(grants(ask)) == (
+    found = grants(ask)
+    assert found is not None
+    assert reasons(found) == (
         "it is createdb",
         "it is a member of sys:operator",
         "UPDATE on columns of public.u",
@@ -96,5 +99,11 @@ def test_every_way_to_write_is_found() -> None:
 
 def test_a_superuser_is_asked_no_further() -> None:
     ask = Canned(("pg_user", [("awsuser", True, True)]))
-    assert grants(ask).attributes == ("superuser", "createdb")
+    found = grants(ask)
+    assert found is not None
+    assert found.attributes == ("superuser", "createdb")
     assert len(ask.asked) == 1
+
+
+def test_a_user_that_the_catalogue_does_not_know_is_not_proven() -> None:
+    assert grants(Canned()) is None

@@ -16,9 +16,6 @@ from typing import Any, TypeVar
 
 import psycopg
 import sqlalchemy as sa
-from psycopg.abc import Buffer
-from psycopg.adapt import Loader
-from psycopg.types.json import JsonLoader
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
@@ -33,9 +30,9 @@ from assay_agent.adapters.postgres_session import (
     parameters_of,
     shown,
 )
-from assay_agent.adapters.postgres_values import LOADERS, OrText
 from assay_agent.adapters.redshift_grants import grants
 from assay_agent.adapters.redshift_login import Logins, logins_of
+from assay_agent.adapters.redshift_values import LOADERS, label_of
 from assay_agent.adapters.sqlalchemy_warehouse import SqlWarehouse
 from assay_agent.adapters.statements import tidy
 from assay_agent.ports import Grants, Warehouse, WarehouseSettings
@@ -47,17 +44,6 @@ PAGE_ROWS = 1_000
 """Rows one FETCH may ask a cluster of one node for."""
 _REFUSED = ("42", "0A", "XX")
 """SQLSTATE classes of a question that is not answered here: unknown or not permitted, not supported, failed inside."""
-_TYPES = {
-    1188: "interval year to month",
-    1190: "interval day to second",
-    2935: "hllsketch",
-    3000: "geometry",
-    3001: "geography",
-    3999: "geometry",
-    4000: "super",
-    6551: "varbyte",
-}
-"""Types of Redshift's own, by oid."""
 _Answer = TypeVar("_Answer")
 
 
@@ -116,7 +102,7 @@ def _connect(
                 [", ".join(quote_name(name) for name in scope.local) or "pg_catalog"],
             )
         connection.commit()
-        for name, loader in {**LOADERS, **_LOADERS}.items():
+        for name, loader in LOADERS.items():
             connection.adapters.register_loader(name, loader)
     except BaseException:
         connection.close()
@@ -148,22 +134,6 @@ class _Pages(psycopg.ServerCursor[Any]):
         return rows
 
 
-class _Super(OrText):
-    inner = JsonLoader
-
-
-class _Hex(Loader):
-    def load(self, data: Buffer) -> bytes:
-        return bytes.fromhex(bytes(data).decode())
-
-
-class _VarByte(OrText):
-    inner = _Hex
-
-
-_LOADERS: dict[str | int, type[Loader]] = {4000: _Super, 6551: _VarByte}
-
-
 class _Redshift(Session):
     """Catalogue, types and errors of Redshift."""
 
@@ -192,7 +162,7 @@ class _Redshift(Session):
 
     def type_labels(self, description: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
         labels = super().type_labels(description, rows)
-        return [_TYPES.get(entry[1], label) for entry, label in zip(description, labels, strict=True)]
+        return [label_of(entry[1], otherwise=label) for entry, label in zip(description, labels, strict=True)]
 
     def translate(self, error: BaseException) -> AssayError | None:
         if not isinstance(error, psycopg.Error):

@@ -1,7 +1,8 @@
 """What Redshift says that a user may do beyond reading: itself, by groups and PUBLIC, and by every role, nested ones too.
 
 Called by `redshift`. Roles are always active and unknown to the functions has_…_privilege, so both kinds of question
-are asked and their answers joined. Whether a privilege matters is judged elsewhere.
+are asked and their answers joined. Whether a privilege matters is judged elsewhere; that everybody may create in the
+schema public, as in a new database, is one that does.
 """
 
 from __future__ import annotations
@@ -53,9 +54,12 @@ _GRANTED = {
 """By what is granted on: on which, what, and to whom. They show more than the user's own to who may read system tables."""
 
 
-def grants(ask: Ask) -> Grants:
-    """Raises what `ask` raises."""
-    user, superuser, createdb = ask(_USER, ())[0]
+def grants(ask: Ask) -> Grants | None:
+    """None for a user that the catalogue does not know. Raises what `ask` raises."""
+    known = ask(_USER, ())
+    if not known:
+        return None
+    user, superuser, createdb = known[0]
     attributes = tuple(name for name, has in (("superuser", superuser), ("createdb", createdb)) if has)
     if superuser:
         return Grants(user=user, attributes=attributes, proof=_PROOF)
