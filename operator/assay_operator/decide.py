@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
 
+from assay_core.errors import ResumeRefusal
 from assay_core.model.run import DiscoveryRun, RunStatus
 from assay_core.resume import Refused
 from assay_operator.findings import Finding, Going, Over, Retry, Stalled
@@ -145,6 +146,11 @@ class Settled:
     again_s: float | None = None
 
 
+_SUCCEEDED = Refused(
+    reason=ResumeRefusal.NOT_FAILED, text="the run has succeeded; only a failed one is resumed"
+)
+_CANCELLED = Refused(reason=ResumeRefusal.CANCELLED, text="the run was cancelled, which is for good")
+
 Decision = Launch | Stop | Finish | Purge | Release | Expire | Refuse | Hold | Settled
 
 
@@ -160,7 +166,7 @@ def decide(seen: Observed) -> Decision:
         case RunStatus.CANCELLED:
             return _cancelled(seen)
         case RunStatus.COMPLETED:
-            return _kept(seen, seen.run)
+            return Refuse(refused=_SUCCEEDED) if seen.asked.resume else _kept(seen, seen.run)
         case RunStatus.FAILED:
             return _failed(seen, seen.run)
         case _:
@@ -207,6 +213,8 @@ def _failed(seen: Observed, run: DiscoveryRun) -> Decision:
     if found.row != 0:
         return Finish(over=found)
     if seen.job_live and not seen.node_dead:
+        if found.result == "Evicted":
+            return Stop(why="leftover")  # the queue has suspended it: it would never end
         left_s = ENDING_S - (seen.now - (run.completed_at or run.updated_at)).total_seconds()
         return Hold(reason="Ending", again_s=left_s) if left_s > 0 else Stop(why="leftover")
     if seen.asked.cancel:
@@ -261,7 +269,7 @@ def _cancelled(seen: Observed) -> Decision:
         return Stop(why="leftover")
     if seen.rows_left:
         return Purge()
-    return _kept(seen, seen.run)
+    return Refuse(refused=_CANCELLED) if seen.asked.resume else _kept(seen, seen.run)
 
 
 def _kept(seen: Observed, run: DiscoveryRun | None) -> Decision:

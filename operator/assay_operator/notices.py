@@ -70,7 +70,7 @@ def notices(run: Object, status: Mapping[str, Any]) -> list[Notice]:
         )
     if reason in _WAITS and reason != before.get("reason"):
         said.append(Notice(type="Warning", reason="Waiting", message=_sentence(reason, message, "Waiting")))
-    if reason in _REFUSED and phase == Phase.FAILED and _answered(status) != _answered(before):
+    if reason in _REFUSED and "observedResumeNonce" in before and _answered(status) != _answered(before):
         said.append(Notice(type="Warning", reason="ResumeRefused", message=_sentence(reason, message, "")))
     observed = int(before.get("observedResumeNonce") or 0)
     if run.spec.resume_nonce < observed and before.get("observedGeneration") != run.generation:

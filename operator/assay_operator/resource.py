@@ -206,8 +206,10 @@ class Object(BaseModel):
 
     @property
     def asks_resume(self) -> bool:
-        """A nonce above the observed one, or an annotation that was not answered yet."""
-        nonce = int(self.status.get("observedResumeNonce") or 0)
+        """A nonce above the observed one, or an annotation not answered yet; what it was created with asks for nothing."""
+        if "observedResumeNonce" not in self.status:
+            return False
+        nonce = int(self.status["observedResumeNonce"])
         token = self.resume_token
         return self.spec.resume_nonce > nonce or (
             token is not None and token != self.status.get("lastHandledResumeRequest")

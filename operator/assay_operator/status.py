@@ -12,7 +12,7 @@ from typing import Any
 from assay_core.model.run import DiscoveryRun, RunStatus
 from assay_operator.conditions import Told, conditions_of, iso
 from assay_operator.decide import Decision, Hold, Launch, Observed, Purge, Refuse, Stop
-from assay_operator.findings import Failure, Going, Over, Stalled
+from assay_operator.findings import Failure, Finding, Going, Over, Stalled
 from assay_operator.resource import ATTEMPTS_KEPT, Object, Phase
 
 _MESSAGE_CHARS = 1_024
@@ -43,7 +43,8 @@ def status_of(run: Object, seen: Observed, decision: Decision) -> dict[str, Any]
         "runId": run.run_id,
         "queuedTime": run.created,
         **_answered(run, decision),
-        **(_of_document(seen.run) if seen.run else {}),
+        **(_of_document(seen.run, before) if seen.run else {}),
+        **({"attempts": _attempts(seen.run, seen.finding, before)} if seen.run else {}),
         **_pod(run, seen),
     }
     failure = _failure(seen)
@@ -141,9 +142,13 @@ def _failure_body(failure: Failure, seen: Observed) -> dict[str, Any]:
 
 
 def _answered(run: Object, decision: Decision) -> dict[str, Any]:
-    """A resume is answered by the attempt it begins, or by a no; a lower nonce is answered by silence."""
-    if not isinstance(decision, Refuse) and not (
-        isinstance(decision, Launch) and decision.trigger == "resume"
+    """A resume is answered by the attempt it begins, or by a no; a lower nonce is answered by silence.
+    What the object was created with is no request: a re-created one begins anew, and is not resumed for it."""
+    new = "observedResumeNonce" not in run.status
+    if (
+        not new
+        and not isinstance(decision, Refuse)
+        and not (isinstance(decision, Launch) and decision.trigger == "resume")
     ):
         return {}
     token = run.resume_token
@@ -153,8 +158,10 @@ def _answered(run: Object, decision: Decision) -> dict[str, Any]:
     }
 
 
-def _of_document(document: DiscoveryRun) -> dict[str, Any]:
-    """Progress and usage, mirrored from the run document."""
+def _of_document(document: DiscoveryRun, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Progress and usage, mirrored from the run document; the step last seen, where the end has set it back."""
+    over = document.status is RunStatus.COMPLETED
+    step = int((before.get("progress") or {}).get("step") or 0) if over else document.last_checkpoint_step
     begun = [event for event in document.lifecycle if event.status is RunStatus.RUNNING]
     present = [event.at for event in begun if event.attempt == document.attempt]
     mirrored: dict[str, Any] = {
@@ -168,7 +175,7 @@ def _of_document(document: DiscoveryRun) -> dict[str, Any]:
         "progress": {
             "phase": str(document.phase),
             "percent": document.progress,
-            "step": document.last_checkpoint_step,
+            "step": step,
             **({"maxSteps": document.max_steps} if document.max_steps else {}),
             "queries": document.total_queries,
             "insights": document.insights_found,
@@ -179,7 +186,6 @@ def _of_document(document: DiscoveryRun) -> dict[str, Any]:
             "costUSD": sum(part.cost_usd or 0.0 for part in document.usage),
             "rows": document.rows_read,
         },
-        "attempts": _attempts(document),
     }
     return {name: value for name, value in mirrored.items() if value is not None}
 
@@ -203,9 +209,14 @@ def auto_retries(document: DiscoveryRun) -> int:
     return count
 
 
-def _attempts(document: DiscoveryRun) -> list[dict[str, Any]]:
-    """The last attempts, from the run's own lifecycle."""
+def _attempts(
+    document: DiscoveryRun, finding: Finding | None, before: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The last attempts, from the run's own lifecycle; why each ended, by the verdict on it where there was one."""
     found: dict[int, dict[str, Any]] = {}
+    verdicts = {one["attempt"]: one["reason"] for one in before.get("attempts") or () if "reason" in one}
+    if isinstance(finding, Over) and finding.result != "Succeeded":
+        verdicts[document.attempt] = finding.failure.reason if finding.failure else finding.result
     for event in document.lifecycle:
         one = found.setdefault(event.attempt, {"attempt": event.attempt})
         match event.status:
@@ -214,5 +225,6 @@ def _attempts(document: DiscoveryRun) -> list[dict[str, Any]]:
             case RunStatus.RUNNING:
                 one["startTime"] = iso(event.at)
             case _:
-                one |= {"endTime": iso(event.at), "result": event.status.value, "reason": event.reason[:128]}
+                reason = verdicts.get(event.attempt, event.reason)[:128]
+                one |= {"endTime": iso(event.at), "result": event.status.value, "reason": reason}
     return [found[number] for number in sorted(found)[-ATTEMPTS_KEPT:]]

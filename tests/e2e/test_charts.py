@@ -17,7 +17,7 @@ PLURAL = "discoveryruns.assay.dev"
 @contextmanager
 def own_operator(tenant: Tenant) -> Iterator[Installation]:
     """An operator in the tenant's namespace and for it alone; that of the whole cluster is away."""
-    made = Installation(kubernetes=tenant.kubernetes, namespace=tenant.namespace, release="own")
+    made = Installation(kubernetes=tenant.kubernetes, namespace=tenant.namespace, release="assay-own")
     tenant.operator.stop()
     try:
         made.install(values(scope="namespace"))
@@ -47,7 +47,7 @@ def test_install_for_one_tenant_sees_its_namespace_alone_and_frees_its_runs_when
         tenant.phase("Succeeded")
         found = tenant.kubernetes.get("discoveryrun", "shop", namespace=elsewhere)
         assert "phase" not in found["status"]
-        account = f"system:serviceaccount:{tenant.namespace}:own"
+        account = f"system:serviceaccount:{tenant.namespace}:assay-own"
         for verb, resource in (("list", PLURAL), ("create", "jobs"), ("list", "pods"), ("create", "events")):
             assert may(tenant, account, verb, resource, namespace=tenant.namespace), (verb, resource)
             assert not may(tenant, account, verb, resource, namespace=elsewhere), (verb, resource)
@@ -56,8 +56,8 @@ def test_install_for_one_tenant_sees_its_namespace_alone_and_frees_its_runs_when
         assert tenant.run()["metadata"]["finalizers"] == ["assay.dev/purge"]
         own.uninstall()
         assert tenant.run()["metadata"].get("finalizers") is None
-        assert tenant.kubernetes.list("deployments,jobs", namespace=tenant.namespace, labels="app.kubernetes.io/instance=own") == []  # fmt: skip
-        assert tenant.kubernetes.list("roles,rolebindings,serviceaccounts,networkpolicies", namespace=tenant.namespace, labels="app.kubernetes.io/instance=own") == []  # fmt: skip
+        assert tenant.kubernetes.list("deployments,jobs", namespace=tenant.namespace, labels="app.kubernetes.io/instance=assay-own") == []  # fmt: skip
+        assert tenant.kubernetes.list("roles,rolebindings,serviceaccounts,networkpolicies", namespace=tenant.namespace, labels="app.kubernetes.io/instance=assay-own") == []  # fmt: skip
         tenant.kubernetes.delete("discoveryrun", "shop", namespace=tenant.namespace, wait=True)
     # The one for the whole cluster takes over what no other serves.
     until(
@@ -112,7 +112,7 @@ def test_custom_resources_outlive_the_chart_of_their_definition(tenant: Tenant) 
 
 
 def test_operator_without_its_secret_says_so_and_begins_once_it_is_there(tenant: Tenant) -> None:
-    own = Installation(kubernetes=tenant.kubernetes, namespace=tenant.namespace, release="early")
+    own = Installation(kubernetes=tenant.kubernetes, namespace=tenant.namespace, release="assay-early")
     tenant.operator.stop()
     try:
         tenant.kubernetes.kubectl("delete", "secret", SECRET, "-n", tenant.namespace)

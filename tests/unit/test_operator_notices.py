@@ -32,7 +32,7 @@ CHANGES: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("Stalled", {"phase": "Starting"}, {"phase": "Starting", "reason": "QuotaExceeded", "message": "pods=0", "conditions": stalled("True")}, "QuotaExceeded: pods=0"),
     ("Unstalled", {"phase": "Starting", "conditions": stalled("True")}, {"phase": "Running", "reason": "Running", "conditions": stalled("False")}, "Running"),
     ("Waiting", {"phase": "Pending"}, {"phase": "Pending", "reason": "ProjectBusy", "message": "its turn"}, "ProjectBusy: its turn"),
-    ("ResumeRefused", {"phase": "Failed"}, {"phase": "Failed", "reason": "NoCheckpoint", "message": "no rows", "observedResumeNonce": 1}, "NoCheckpoint: no rows"),
+    ("ResumeRefused", {"phase": "Failed", "observedResumeNonce": 0}, {"phase": "Failed", "reason": "NoCheckpoint", "message": "no rows", "observedResumeNonce": 1}, "NoCheckpoint: no rows"),
     ("PurgeFailed", {"phase": "Cancelling"}, {"phase": "Cancelling", "purge": {"error": "mongo"}}, "mongo"),
 ]  # fmt: skip
 

@@ -36,8 +36,8 @@ def resume(reach: Reach, arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"no operator has answered within {_RESUME_S:g} s; the request stays: kubectl assay why {arguments.run}"
         )
-    if status.get("phase") == "Failed" and int(status.get("attempt") or 0) <= attempt:
-        sys.stdout.write(explain(answered) + "\n")
+    if int(status.get("attempt") or 0) <= attempt:
+        sys.stdout.write(f"{arguments.run} is not resumed\n{explain(answered)}\n")
         return 1
     sys.stdout.write(f"{arguments.run}: resumed after attempt {attempt}\n")
     return 0
