@@ -175,7 +175,7 @@ def decide(seen: Observed) -> Decision:
 
 def _begin(seen: Observed) -> Decision:
     if seen.asked.cancel:
-        return Settled()
+        return Refuse(refused=_CANCELLED) if seen.asked.resume else Settled()
     if seen.asked.suspend:
         return Hold(reason="Suspended")
     if seen.project is not None:

@@ -58,6 +58,7 @@ TABLE: list[tuple[str, Observed, Decision]] = [
     ("a new run", seen(), Launch(attempt=1, trigger="first")),
     ("suspended before it began", seen(suspend=True), Hold(reason="Suspended")),
     ("cancelled before it began", seen(cancel=True, suspend=True), Settled()),
+    ("cancelled before it began, and asked to go on", seen(cancel=True, resume=True), Refuse(refused=Refused(reason=ResumeRefusal.CANCELLED, text="the run was cancelled, which is for good"))),
     ("no project", seen(project="ProjectNotFound"), Hold(reason="ProjectNotFound", again_s=15)),
     ("a project that works on another run", seen(busy="other"), Hold(reason="ProjectBusy", again_s=15, detail="other")),
     ("stored, and died before the Job", seen(status="pending"), Launch(attempt=1, trigger="intent")),
