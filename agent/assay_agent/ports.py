@@ -310,8 +310,12 @@ class SecretProvider(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretSettings:
-    """What an adapter's `open_provider(settings)` receives; `store` is None where a command opens none."""
+    """What an adapter's `open_provider(settings)` receives; `store` is None where a command opens none.
+
+    `config` is the variables of a provider by their names without `SECRET_`, in lower case; those that are not set are not in it.
+    """
 
     namespace: str = "assay"
+    config: Mapping[str, str] = field(default_factory=dict)
     encryption_key: str | None = field(default=None, repr=False)
     store: Store | None = None

@@ -25,6 +25,10 @@ class AgentSettings(StoreSettings):
     secret_provider: str = "environment"
     secret_namespace: str = Field(default="assay", pattern=r"^[A-Za-z0-9._-]{1,64}$")
     secret_encryption_key: str | None = Field(default=None, repr=False)
+    secret_gcp_project_id: str = ""
+    secret_gcp_endpoint: str = ""
+    """Another address of Google's Secret Manager than the public one."""
+    secret_aws_region: str = ""
     embedding_provider: str = "minilm"
     embedding_model: str = ""
     embedding_base_url: str = ""
@@ -44,6 +48,15 @@ class AgentSettings(StoreSettings):
         """The connection of an embedder that the environment names."""
         given = {"base_url": self.embedding_base_url or None, "dimensions": self.embedding_dimensions}
         return {name: value for name, value in given.items() if value is not None}
+
+    def secret_config(self) -> dict[str, str]:
+        """Where the secret managers of clouds are asked."""
+        given = {
+            "gcp_project_id": self.secret_gcp_project_id,
+            "gcp_endpoint": self.secret_gcp_endpoint,
+            "aws_region": self.secret_aws_region,
+        }
+        return {name: value for name, value in given.items() if value}
 
     def middleware_names(self) -> tuple[str, ...]:
         return tuple(name.strip() for name in self.assay_warehouse_middleware.split(",") if name.strip())

@@ -219,7 +219,10 @@ def _connections(project: Project) -> list[tuple[str, Mapping[str, object]]]:
 def open_secrets(settings: AgentSettings, store: Store | None = None) -> SecretProvider:
     """The installation's secrets; what it does not hold is looked for in the environment."""
     given = SecretSettings(
-        namespace=settings.secret_namespace, encryption_key=settings.secret_encryption_key, store=store
+        namespace=settings.secret_namespace,
+        config=settings.secret_config(),
+        encryption_key=settings.secret_encryption_key,
+        store=store,
     )
     provider = cast("SecretProvider", plugins.load("secret_providers", settings.secret_provider)(given))
     return provider if settings.secret_provider == "environment" else WithEnvironment(provider)

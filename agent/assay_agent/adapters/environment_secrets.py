@@ -7,15 +7,14 @@ file `llm-api-key` in the directory `SECRETS_DIR`. Every project of the process 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from assay_agent.adapters.secret_names import checked
 from assay_agent.ports import SecretProvider, SecretSettings
 from assay_core.errors import ConfigError
 from assay_core.log import hide
 
-_KEY = re.compile(r"[a-z0-9][A-Za-z0-9_-]{0,63}")
 _BYTES = 1_000_000
 
 
@@ -28,9 +27,7 @@ class EnvironmentSecrets:
 
     def get(self, *, project_id: str, key: str) -> str | None:  # noqa: ARG002 - the port names it
         """The secret, made known to the log as one to hide; None when there is none."""
-        if not _KEY.fullmatch(key):
-            raise ConfigError(f"{key!r} is not the name of a secret")
-        value = self._find(key)
+        value = self._find(checked(key))
         hide(value)
         return value
 

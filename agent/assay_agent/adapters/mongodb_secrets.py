@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 
+from assay_agent.adapters.secret_names import checked
 from assay_agent.ports import SecretSettings
 from assay_core.errors import ConfigError
 from assay_core.log import hide
@@ -19,7 +19,6 @@ from assay_core.store.secrets import StoredSecret
 _NONCE_BYTES = 12
 _KEY_BYTES = 32
 _VALUE_CHARS = 100_000
-_KEY = re.compile(r"[a-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class MongodbSecrets:
@@ -32,7 +31,7 @@ class MongodbSecrets:
 
     def get(self, *, project_id: str, key: str) -> str | None:
         """The secret, made known to the log as one to hide; None when there is none."""
-        sealed = self._rows.get(self._namespace, project_id, _checked(key))
+        sealed = self._rows.get(self._namespace, project_id, checked(key))
         if sealed is None:
             return None
         value = self._opened(sealed, project_id, key)
@@ -45,7 +44,7 @@ class MongodbSecrets:
             raise ConfigError(f"the secret {key} is empty or longer than {_VALUE_CHARS:,} characters")
         hide(value)
         nonce = os.urandom(_NONCE_BYTES)
-        place = self._place(project_id, _checked(key))
+        place = self._place(project_id, checked(key))
         sealed = nonce + self._cipher.encrypt(nonce, value.encode(), place)
         self._rows.put(self._namespace, project_id, key, base64.b64encode(sealed).decode())
 
@@ -53,7 +52,7 @@ class MongodbSecrets:
         return self._rows.listed(self._namespace, project_id)
 
     def delete(self, *, project_id: str, key: str) -> bool:
-        return self._rows.delete(self._namespace, project_id, _checked(key))
+        return self._rows.delete(self._namespace, project_id, checked(key))
 
     def _opened(self, sealed: str, project_id: str, key: str) -> str:
         from cryptography.exceptions import InvalidTag
@@ -90,12 +89,6 @@ def _cipher(encryption_key: str):  # type: ignore[no-untyped-def]  # a class of 
             "without it the provider mongodb stores no secret"
         )
     return AESGCM(key)
-
-
-def _checked(key: str) -> str:
-    if not _KEY.fullmatch(key):
-        raise ConfigError(f"{key!r} is not the name of a secret")
-    return key
 
 
 def open_provider(settings: SecretSettings) -> MongodbSecrets:
