@@ -49,6 +49,7 @@ __all__ = [
     "RunOptions",
     "Wiring",
     "checked_project",
+    "findings_dimensions",
     "open_embedder",
     "open_models",
     "open_secrets",
@@ -237,14 +238,20 @@ def open_stored_secrets(settings: AgentSettings, store: Store) -> MongodbSecrets
 
 _LOCAL = frozenset({"minilm", "hashing"})
 """Embedders that ask nobody, and need no key."""
+_EMBEDDING = "embedding-api-key"
 
 
-def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
+def open_embedder(
+    settings: AgentSettings, project: Project | None = None, secrets: SecretProvider | None = None
+) -> Embedder:
     """The project's embedder, else the installation's. Without a project its key comes from the environment."""
     embedding = project.embedding if project and project.embedding else EmbeddingConfig()
     provider = embedding.provider or settings.embedding_provider
     factory = plugins.load("embedders", provider)
-    key = "embedding-api-key"
+    asked = secrets or open_environment()
+    found = (
+        None if provider in _LOCAL else asked.get(project_id=project.id if project else "", key=_EMBEDDING)
+    )
     return cast(
         "Embedder",
         factory(
@@ -252,14 +259,22 @@ def open_embedder(settings: AgentSettings, project: Project | None) -> Embedder:
                 provider=provider,
                 model=embedding.model or settings.embedding_model,
                 config=embedding.config or settings.embedding_config(),
-                secret=None if provider in _LOCAL else open_environment().get(project_id="", key=key),
-                secret_key=key,
+                secret=found,
+                secret_key=_EMBEDDING,
                 timeout_s=settings.llm_timeout,
                 tries=settings.llm_retry_max_attempts,
                 backoff_s=settings.llm_retry_base_backoff,
             )
         ),
     )
+
+
+def findings_dimensions(settings: AgentSettings) -> int | None:
+    """Dimensions of the installation's embedder. None where only a project's key can ask for them: the run makes the collection."""
+    away = settings.secret_provider != "environment" and settings.embedding_provider not in _LOCAL
+    if away and open_environment().get(project_id="", key=_EMBEDDING) is None:
+        return settings.embedding_dimensions
+    return open_embedder(settings).dimensions
 
 
 def open_models(project: Project, secrets: SecretProvider, settings: AgentSettings) -> RoleModels:

@@ -84,6 +84,7 @@ class AwsSecrets:
 
     def _asked(self, name: str) -> str | None:
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         region = self._client.meta.region_name
         try:
@@ -94,7 +95,7 @@ class AwsSecrets:
             raise failure(
                 error.response, action=error.operation_name, where=f"the secret {name} in {region}"
             ) from error
-        except BotoCoreError as error:
+        except (BotoCoreError, ResponseParserError) as error:
             raise _without_answer(error, region) from error
         text = answer.get("SecretString")
         raw = text.encode() if text is not None else answer.get("SecretBinary") or b""
@@ -141,8 +142,10 @@ def _without_answer(error: Any, region: str) -> AssayError:
     """What it means that the client raised: no answer came, or nothing was asked."""
     from botocore.exceptions import ConnectionError as Unconnected
     from botocore.exceptions import HTTPClientError, IncompleteReadError, MetadataRetrievalError
+    from botocore.parsers import ResponseParserError
 
-    if isinstance(error, (HTTPClientError, Unconnected, IncompleteReadError, MetadataRetrievalError)):
+    cut_off = (HTTPClientError, Unconnected, IncompleteReadError, MetadataRetrievalError, ResponseParserError)
+    if isinstance(error, cut_off):
         return TransientError(
             f"AWS Secrets Manager in {region} is not reachable: {type(error).__name__}", dependency="secrets"
         )
@@ -158,7 +161,9 @@ def _client(region: str, patience: Patience) -> Any:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
     except ImportError as error:
-        raise ConfigError("SECRET_PROVIDER aws needs the package botocore: install assay[aws-secrets]") from error
+        raise ConfigError(
+            "SECRET_PROVIDER aws needs the package botocore: install assay[aws-secrets]"
+        ) from error
     # Its debug lines hold whole answers, before their secrets can be known.
     logging.getLogger("botocore").setLevel(logging.INFO)
     config = Config(

@@ -27,7 +27,7 @@ class Patience:
 
     def pause_s(self, failed: int, *, asked_s: float | None, spread: float) -> float:
         """Before the next try: the doubled pause within a quarter either way, or what was asked for; never above the cap."""
-        own = self.backoff_s * 2 ** (failed - 1) * (0.75 + spread / 2)
+        own: float = self.backoff_s * 2 ** (failed - 1) * (0.75 + spread / 2)
         return min(max(own, asked_s or 0.0), self.pause_cap_s)
 
 

@@ -151,7 +151,9 @@ def failure(
         )
     if said.get("status") == "FAILED_PRECONDITION":
         return ConfigError(f"{where} cannot be read: {why}; is its newest version enabled?")
-    return ConfigError(f"{where} cannot be read: {why}; are SECRET_GCP_PROJECT_ID and SECRET_GCP_ENDPOINT right?")
+    return ConfigError(
+        f"{where} cannot be read: {why}; are SECRET_GCP_PROJECT_ID and SECRET_GCP_ENDPOINT right?"
+    )
 
 
 def _value(body: Any, name: str) -> str | None:

@@ -19,7 +19,7 @@ from assay_agent.agentserver.outcome import say, verdict_of
 from assay_agent.budgets import FLAGS
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, open_stores
-from assay_agent.wiring import open_embedder, policy_of
+from assay_agent.wiring import findings_dimensions, policy_of
 from assay_core import log
 from assay_core.errors import AssayError, ConfigError, OwnershipLost
 from assay_core.store import faults
@@ -66,7 +66,7 @@ def run(argv: Sequence[str], *, given: Given | None = None) -> int:
 
 
 def _open_stores(settings: AgentSettings) -> OpenStores:
-    dimensions = open_embedder(settings, None).dimensions
+    dimensions = findings_dimensions(settings)
     return open_stores(home=Path(".assay"), settings=settings, embedder_dims=dimensions)
 
 

@@ -105,13 +105,14 @@ class Attempt:
             raise ConfigError(
                 f"--project-id {self.arguments.project_id} is not the project of run {self.claimed.id}"
             )
+        secrets = self.given.secrets or open_secrets(self.settings, self.stores.store)
         wiring = Wiring(
             settings=self.settings,
             policy=policy_of(self.settings),
             store=self.stores.store,
             vectors=self.stores.vectors,
-            secrets=self.given.secrets or open_secrets(self.settings, self.stores.store),
-            embedder=open_embedder(self.settings, project),
+            secrets=secrets,
+            embedder=open_embedder(self.settings, project, secrets),
             progress=self.given.progress or SilentProgress(),
             stop=stop,
         )

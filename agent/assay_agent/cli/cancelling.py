@@ -8,7 +8,7 @@ from assay_agent.cli.home import choose_run, fail_abandoned
 from assay_agent.cli.terminal import console
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, open_for_reading
-from assay_agent.wiring import open_embedder
+from assay_agent.wiring import findings_dimensions
 from assay_core.model.run import RunStatus
 from assay_core.store.control import cancel_run
 
@@ -16,7 +16,7 @@ from assay_core.store.control import cancel_run
 def cancel(arguments: argparse.Namespace) -> int:
     """`assay cancel RUN`: works beside the process that runs it, which then stops at its next step."""
     settings = AgentSettings.load()
-    dimensions = open_embedder(settings, None).dimensions
+    dimensions = findings_dimensions(settings)
     with open_for_reading(home=arguments.home, settings=settings, embedder_dims=dimensions) as stores:
         fail_abandoned(stores.store)
         run = choose_run(stores.store, arguments.run)

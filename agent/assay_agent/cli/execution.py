@@ -24,7 +24,7 @@ from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, wri
 from assay_agent.cli.terminal import TerminalProgress, console, print_findings
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores
-from assay_agent.wiring import open_embedder, open_secrets
+from assay_agent.wiring import findings_dimensions, open_secrets
 from assay_core import clock
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource
@@ -108,7 +108,7 @@ def resume(arguments: argparse.Namespace) -> int:
 
 
 def _stores(arguments: argparse.Namespace, settings: AgentSettings) -> Stores:
-    dimensions = open_embedder(settings, None).dimensions
+    dimensions = findings_dimensions(settings)
     return Stores(home=arguments.home, settings=settings, embedder_dims=dimensions)
 
 

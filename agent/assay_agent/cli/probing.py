@@ -13,7 +13,14 @@ from assay_agent.policy import Policy
 from assay_agent.ports import CompletionRequest, Message
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import open_for_reading
-from assay_agent.wiring import open_embedder, open_models, open_secrets, open_warehouses, policy_of
+from assay_agent.wiring import (
+    findings_dimensions,
+    open_embedder,
+    open_models,
+    open_secrets,
+    open_warehouses,
+    policy_of,
+)
 from assay_core.errors import ConfigError
 from assay_core.model.written import project_of
 
@@ -56,8 +63,12 @@ def _llm(arguments: argparse.Namespace, settings: AgentSettings) -> str:
     return f"{model.provider}/{model.model} answered {' '.join(reply.text.split())[:60]!r}"
 
 
-def _embedding(_arguments: argparse.Namespace, settings: AgentSettings) -> str:
-    embedder = open_embedder(settings, None)
+def _embedding(arguments: argparse.Namespace, settings: AgentSettings) -> str:
+    if arguments.config:
+        project = project_of({"id": "test-connection", **read_config(arguments.config)})
+        embedder = open_embedder(settings, project, open_secrets(settings))
+    else:
+        embedder = open_embedder(settings)
     vector = embedder.embed(["ready"])[0]
     if len(vector) != embedder.dimensions:
         raise ConfigError(f"{embedder.model} gave {len(vector)} dimensions instead of {embedder.dimensions}")
@@ -65,7 +76,7 @@ def _embedding(_arguments: argparse.Namespace, settings: AgentSettings) -> str:
 
 
 def _stores(arguments: argparse.Namespace, settings: AgentSettings) -> str:
-    dimensions = open_embedder(settings, None).dimensions
+    dimensions = findings_dimensions(settings)
     with open_for_reading(home=arguments.home, settings=settings, embedder_dims=dimensions) as stores:
         stores.store.ping()
         if stores.owned:

@@ -22,7 +22,7 @@ from assay_agent.cli.terminal import console
 from assay_agent.cli.verbs import verbs_of
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores, open_for_reading
-from assay_agent.wiring import checked_project, open_embedder, open_shelf
+from assay_agent.wiring import checked_project, findings_dimensions, open_embedder, open_secrets, open_shelf
 from assay_core.encoding import json_value
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
@@ -170,7 +170,7 @@ def _in_words(state: dict[str, Any]) -> str:
 def delete(arguments: argparse.Namespace) -> int:
     """`assay project delete ID --yes`: vectors first, then documents, the project last."""
     settings = AgentSettings.load()
-    dimensions = open_embedder(settings, None).dimensions
+    dimensions = findings_dimensions(settings)
     with Stores(home=arguments.home, settings=settings, embedder_dims=dimensions) as stores:
         fail_abandoned(stores.store)
         project = find_project(stores.store, arguments.id)
@@ -183,6 +183,9 @@ def delete(arguments: argparse.Namespace) -> int:
             raise ConfigError(
                 f"this removes project {project.id}, its runs and everything they found; say --yes to do it"
             )
+        if dimensions is None:
+            secrets = open_secrets(settings, stores.store)
+            dimensions = open_embedder(settings, project, secrets).dimensions
         _remove_vectors(stores, project.id, dimensions)
         stores.store.projects.delete(project.id)
     console().print(f"project {project.id} removed", markup=False)

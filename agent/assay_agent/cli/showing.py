@@ -14,7 +14,7 @@ from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, wri
 from assay_agent.cli.terminal import console, print_findings, step_line
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import open_for_reading
-from assay_agent.wiring import open_embedder
+from assay_agent.wiring import findings_dimensions
 from assay_core.encoding import json_value
 from assay_core.errors import ConfigError
 from assay_core.model.run import DiscoveryRun
@@ -24,7 +24,7 @@ from assay_core.store.client import Store
 @contextmanager
 def _stores(arguments: argparse.Namespace) -> Iterator[Store]:
     settings = AgentSettings.load()
-    dimensions = open_embedder(settings, None).dimensions
+    dimensions = findings_dimensions(settings)
     with open_for_reading(home=arguments.home, settings=settings, embedder_dims=dimensions) as stores:
         fail_abandoned(stores.store)
         yield stores.store
