@@ -71,11 +71,15 @@ Script = Sequence[Said] | Callable[[dict[str, Any]], Said]
 
 @dataclass(slots=True)
 class OpenAiServer:
-    """`url` is the base URL of a project's connection, `requests` the bodies that came, `keys` the bearer tokens."""
+    """`url` is the base URL of a project's connection, `requests` the bodies that came, `keys` the bearer tokens.
+
+    Those of embeddings are apart, in `embedding_keys`.
+    """
 
     url: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    embedding_keys: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -96,12 +100,15 @@ def serving(script: Script) -> Iterator[OpenAiServer]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            key = self.headers.get("Authorization", "").removeprefix("Bearer ")
             if self.path.endswith("/embeddings"):
+                with lock:
+                    server.embedding_keys.append(key)
                 self._embed(request)
                 return
             with lock:
                 server.requests.append(request)
-                server.keys.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
+                server.keys.append(key)
             said = next_said(request)
             time.sleep(said.stall_s)
             body = said.body(str(request.get("model", "")))

@@ -1,60 +1,93 @@
-"""What every secret provider must do, and how the one in MongoDB keeps what it holds."""
+"""The contract on every secret provider, and how the one in MongoDB keeps what it holds."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from assay_agent.adapters.environment_secrets import EnvironmentSecrets, WithEnvironment
 from assay_agent.adapters.mongodb_secrets import MongodbSecrets, open_provider
-from assay_agent.ports import SecretProvider, SecretSettings
-from assay_core import log
+from assay_agent.ports import SecretSettings
 from assay_core.errors import ConfigError
 from assay_core.store import names
 from assay_core.store.client import Store
+from tests.clouds import Amazon, Cloud, Google
+from tests.contract.secret_contract import (
+    HELD,
+    VALUE,
+    Held,
+    test_key_is_a_name_and_no_path,
+    test_projects_are_apart_where_the_place_tells_them_apart,
+    test_provider_gives_what_it_holds_and_hides_it,
+    test_threads_may_share_it,
+    test_what_is_not_there_is_none,
+)
+from tests.secret_server import GOOGLE_PROJECT, REGION, SecretServer, secret_server
 
+__all__ = [
+    "test_key_is_a_name_and_no_path",
+    "test_projects_are_apart_where_the_place_tells_them_apart",
+    "test_provider_gives_what_it_holds_and_hides_it",
+    "test_threads_may_share_it",
+    "test_what_is_not_there_is_none",
+]
 KEY = base64.b64encode(bytes(range(32))).decode()
 OTHER_KEY = base64.b64encode(bytes(32)).decode()
-VALUE = "sk-marked-8c1f0d6e2b9a4753"
 
 
 def sealed(store: Store, key: str = KEY, namespace: str = "assay") -> MongodbSecrets:
     return MongodbSecrets(store, namespace=namespace, encryption_key=key)
 
 
-def in_mongodb(store: Store, _folder: Path) -> SecretProvider:
+def in_mongodb(store: Store, _folder: Path, _server: SecretServer) -> Held:
     provider = sealed(store)
-    provider.put(project_id="p", key="llm-api-key", value=VALUE)
-    return WithEnvironment(provider)
+    for key, value in HELD.items():
+        provider.put(project_id="p", key=key, value=value)
+    return Held(provider=WithEnvironment(provider), project_id="p", apart=True)
 
 
-def in_a_folder(_store: Store, folder: Path) -> SecretProvider:
-    (folder / "llm-api-key").write_text(VALUE + "\n")
-    return EnvironmentSecrets({}, directory=folder)
+def in_a_folder(_store: Store, folder: Path, _server: SecretServer) -> Held:
+    for key, value in HELD.items():
+        (folder / key).write_text(value + "\n", encoding="utf-8")
+    return Held(provider=EnvironmentSecrets({}, directory=folder), project_id="p", apart=False)
 
 
-def in_a_variable(_store: Store, _folder: Path) -> SecretProvider:
-    return EnvironmentSecrets({"LLM_API_KEY": VALUE})
+def in_variables(_store: Store, _folder: Path, _server: SecretServer) -> Held:
+    variables = {key.upper().replace("-", "_"): value for key, value in HELD.items()}
+    return Held(provider=EnvironmentSecrets(variables), project_id="p", apart=False)
 
 
-def in_a_named_file(_store: Store, folder: Path) -> SecretProvider:
-    (folder / "key").write_text(VALUE)
-    return EnvironmentSecrets({"LLM_API_KEY": f"file://{folder / 'key'}"})
+def in_named_files(_store: Store, folder: Path, _server: SecretServer) -> Held:
+    for key, value in HELD.items():
+        (folder / f"{key}.txt").write_text(value, encoding="utf-8")
+    variables = {key.upper().replace("-", "_"): f"file://{folder / key}.txt" for key in HELD}
+    return Held(provider=EnvironmentSecrets(variables), project_id="p", apart=False)
 
 
-@pytest.mark.parametrize("opened", [in_mongodb, in_a_folder, in_a_variable, in_a_named_file])
-def test_provider_gives_what_it_holds_hides_it_and_knows_nothing_else(
-    store: Store, tmp_path: Path, opened: Callable[[Store, Path], SecretProvider]
-) -> None:
-    provider = opened(store, tmp_path)
-    assert provider.get(project_id="p", key="llm-api-key") == VALUE
-    assert VALUE not in log.masked(f"the key is {VALUE}")
-    assert provider.get(project_id="p", key="llm-api-key-other") is None
-    with pytest.raises(ConfigError, match="not the name of a secret"):
-        provider.get(project_id="p", key="../../etc/passwd")
+def at_google(_store: Store, _folder: Path, server: SecretServer) -> Held:
+    return laid(Google(project=GOOGLE_PROJECT, endpoint=server.url))
+
+
+def at_amazon(_store: Store, _folder: Path, _server: SecretServer) -> Held:
+    return laid(Amazon(region=REGION))
+
+
+def laid(cloud: Cloud) -> Held:
+    for key, value in HELD.items():
+        cloud.put(cloud.name_of("assay", "p", key), value.encode())
+    return Held(provider=cloud.opened("assay"), project_id="p", apart=True)
+
+
+@pytest.fixture(params=[in_mongodb, in_a_folder, in_variables, in_named_files, at_google, at_amazon])
+def held(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[Held]:
+    with secret_server() as server:
+        server.sign_in(monkeypatch, tmp_path)
+        yield request.param(store, tmp_path, server)
 
 
 def test_nothing_readable_is_stored(store: Store) -> None:

@@ -114,9 +114,15 @@ class GcpSecrets:
         from google.auth.exceptions import TransportError
 
         why = type(error).__name__
-        if isinstance(error, TransportError) or error.retryable:
+        if (
+            error.retryable
+            or isinstance(error, TransportError)
+            or isinstance(error.__cause__, TransportError)
+        ):
             return TransientError(f"Google's sign-in is not reachable: {why}", dependency="secrets")
-        return ConfigError(f"Google does not sign {self._user} in: {in_one_line(error.args[0])}")
+        return ConfigError(
+            f"Google does not sign {self._user} in: {in_one_line(next(iter(error.args), why))}"
+        )
 
     @property
     def _user(self) -> str:
