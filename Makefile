@@ -10,7 +10,7 @@ STAMP := .venv/.installed
 EMULATOR := .bigquery/.installed
 WORKERS ?= 2
 
-.PHONY: help setup demo test lint types arch look bench bench-operator chaos e2e e2e-smoke e2e-shell images ci clean
+.PHONY: help setup demo test lint types arch look bench bench-operator chaos secrets-real e2e e2e-smoke e2e-shell images ci clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk 'BEGIN {FS = ":.*## "} {printf "  make %-15s %s\n", $$1, $$2}'
@@ -38,7 +38,7 @@ demo: $(STAMP) ## Explore the flights of New York, 2013, and write .assay/demo/r
 	@$(BIN)/assay demo
 
 test: $(STAMP) $(EMULATOR) ## Everything that needs no cluster and no browser
-	@$(BIN)/pytest -n $(WORKERS) --dist loadfile tests --ignore tests/look --ignore tests/e2e
+	@$(BIN)/pytest -n $(WORKERS) --dist loadfile tests --ignore tests/look --ignore tests/e2e --ignore tests/real
 
 lint: $(STAMP) ## ruff: errors, imports, format
 	@$(BIN)/ruff check .
@@ -62,6 +62,9 @@ bench-operator: $(STAMP) ## Runs by the thousand on simulated nodes, beside a ba
 
 chaos: $(STAMP) ## Kill a run of 20 steps at every point, resume it, compare (about 10 minutes)
 	@$(BIN)/python -m tests.chaos
+
+secrets-real: $(STAMP) ## The secrets' contract on Google (SECRET_GCP_PROJECT_ID) and AWS (SECRET_AWS_REGION); CLOUDS=gcp for one
+	@$(BIN)/python -m tests.real $(CLOUDS)
 
 e2e: $(STAMP) ## Runs on a real one-node Kubernetes that is built, started and taken down (Linux, root; first 15, then 7 minutes)
 	@$(UV) sync --locked --all-extras --inexact --quiet --group cluster

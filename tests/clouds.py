@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from assay_agent.adapters import aws_secrets, gcp_secrets
 from assay_agent.ports import SecretProvider, SecretSettings
@@ -49,7 +49,8 @@ class Google:
         from google.auth.transport.requests import AuthorizedSession
 
         credentials, _ = google.auth.default(scopes=gcp_secrets.SCOPES)
-        with AuthorizedSession(credentials) as session:
+        session: Any = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]  # google-auth is partly untyped
+        with session:
             address = f"{self.endpoint}/v1/projects/{self.project}/secrets{rest}"
             return int(session.request(method, address, json=body, timeout=_TIMEOUT_S).status_code)
 

@@ -192,7 +192,8 @@ class _Handler(BaseHTTPRequestHandler):
                 except UnicodeDecodeError:
                     value = {"SecretBinary": base64.b64encode(kept[name][-1]).decode()}
                 return Answer(body={"Name": name, **value})
-            case "DeleteSecret" if kept.pop(name, None) is not None:
+            case "DeleteSecret" if asked["ForceDeleteWithoutRecovery"]:
+                kept.pop(name, None)
                 return Answer(body={"Name": name})
         missing = "Secrets Manager can't find the specified secret."
         return Answer(status=400, body=aws_error("ResourceNotFoundException", missing))

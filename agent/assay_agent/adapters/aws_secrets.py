@@ -97,9 +97,7 @@ class AwsSecrets:
             ) from error
         except (BotoCoreError, ResponseParserError) as error:
             raise _without_answer(error, region) from error
-        text = answer.get("SecretString")
-        raw = text.encode() if text is not None else answer.get("SecretBinary") or b""
-        return text_of(raw, name=name)
+        return _value(answer, name)
 
 
 def name_of(namespace: str, project_id: str, key: str) -> str:
@@ -136,6 +134,17 @@ def failure(response: Mapping[str, Any], *, action: str, where: str) -> AssayErr
     if code == "InvalidRequestException":
         return ConfigError(f"{where} cannot be read: {why}; is it marked for deletion?")
     return ConfigError(f"{where} cannot be read: {why}")
+
+
+def _value(answer: Mapping[str, Any], name: str) -> str | None:
+    """botocore takes a body that it cannot read for an empty one, which is not the same as no secret."""
+    if "SecretString" in answer:
+        return text_of(answer["SecretString"].encode(), name=name)
+    if "SecretBinary" in answer:
+        return text_of(answer["SecretBinary"], name=name)
+    raise TransientError(
+        f"AWS Secrets Manager gave no readable answer for the secret {name}", dependency="secrets"
+    )
 
 
 def _without_answer(error: Any, region: str) -> AssayError:

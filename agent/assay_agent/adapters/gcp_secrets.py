@@ -175,7 +175,8 @@ def _value(body: Any, name: str) -> str | None:
 def _address(endpoint: str) -> str:
     """Without an end slash; plain HTTP only on this machine, since the answer is the secret."""
     parts = urlsplit(endpoint)
-    if not parts.hostname or (parts.scheme != "https" and parts.hostname not in _HERE):
+    private = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
+    if not parts.hostname or not private:
         raise ConfigError("SECRET_GCP_ENDPOINT must be an address that begins with https://")
     return endpoint.rstrip("/")
 
