@@ -56,7 +56,7 @@ class ResumeRefused(ConfigError):
 
 
 class TransientError(AssayError):
-    """A dependency (model, MongoDB, warehouse) is unavailable; `dependency` names which one."""
+    """A dependency (model, MongoDB, warehouse, secrets) is unavailable; `dependency` names which one."""
 
     def __init__(self, message: str, *, dependency: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
