@@ -1,19 +1,17 @@
 """The last that was seen of every run, Job and pod, by the watch or by an own write; and of pods that are gone.
 
-Written by the handlers and by `apply`, read by `observe`. An older body never replaces a newer one: versions of one object are
-compared as numbers, which the API server promises.
+Written by the handlers and by `apply`, read by `observe`. An older body never replaces a newer one.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
+from assay_operator.kept import Body, Kept, kept_job, kept_pod, kept_run
 from assay_operator.resource import ATTEMPT_LABEL, RUN_LABEL, RUN_UID_LABEL
 
-Body = Mapping[str, Any]
 RunKey = tuple[str, str]
 """Namespace and name."""
 
@@ -23,15 +21,15 @@ GONE_KEPT_S = 3600.0
 
 
 class Cache:
-    """Safe between threads. Bodies are not changed by anyone."""
+    """Safe between threads. Each body that is asked for is a fresh copy."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._now = monotonic
         self._lock = threading.Lock()
-        self._runs: dict[RunKey, Body] = {}
-        self._jobs: dict[str, dict[str, Body]] = {}
-        self._pods: dict[str, dict[str, Body]] = {}
-        self._gone: dict[str, dict[str, tuple[Body, float]]] = {}
+        self._runs: dict[RunKey, Kept] = {}
+        self._jobs: dict[str, dict[str, Kept]] = {}
+        self._pods: dict[str, dict[str, Kept]] = {}
+        self._gone: dict[str, dict[str, tuple[Kept, float]]] = {}
         self._projects: dict[tuple[str, str], set[RunKey]] = {}
 
     # ------------------------------------------------------------------------------------------------ writing
@@ -39,29 +37,30 @@ class Cache:
     def saw_run(self, body: Body, *, deleted: bool = False) -> RunKey:
         metadata = body["metadata"]
         key = (str(metadata["namespace"]), str(metadata["name"]))
+        kept = kept_run(body)
         with self._lock:
             old = self._runs.get(key)
             if deleted:
-                if old is not None and old["metadata"]["uid"] == metadata["uid"]:
+                if old is not None and old.uid == kept.uid:
                     del self._runs[key]
-                    self._projects.get(project_key(old), set()).discard(key)
-            elif old is None or old["metadata"]["uid"] != metadata["uid"] or not _older(body, old):
-                self._runs[key] = body
+                    self._projects.get(project_key(old.body), set()).discard(key)
+            elif old is None or old.uid != kept.uid or not kept.older(old):
+                self._runs[key] = kept
                 self._projects.setdefault(project_key(body), set()).add(key)
         return key
 
     def saw_job(self, body: Body, *, deleted: bool = False) -> RunKey | None:
         """The run it belongs to by its labels; None where it carries none."""
         with self._lock:
-            return self._saw(self._jobs, body, deleted=deleted)
+            return self._saw(self._jobs, body, kept_job(body), deleted=deleted)
 
     def saw_pod(self, body: Body, *, deleted: bool = False) -> RunKey | None:
         with self._lock:
             body = self._with_first_deletion(body)
-            key = self._saw(self._pods, body, deleted=deleted)
+            kept = kept_pod(body)
+            key = self._saw(self._pods, body, kept, deleted=deleted)
             if key is not None and deleted:
-                uid = _run_uid(body)
-                self._gone.setdefault(uid, {})[str(body["metadata"]["uid"])] = (body, self._now())
+                self._gone.setdefault(_run_uid(body), {})[kept.uid] = (kept, self._now())
             return key
 
     def forget(self, run_uid: str) -> None:
@@ -84,37 +83,37 @@ class Cache:
 
     def run(self, key: RunKey) -> Body | None:
         with self._lock:
-            return self._runs.get(key)
+            found = self._runs.get(key)
+        return found.body if found is not None else None
 
     def runs(self) -> list[RunKey]:
         with self._lock:
             return list(self._runs)
 
+    def states(self) -> list[tuple[RunKey, str, str]]:
+        """Key, uid and phase of every run; the phase is empty before the first status."""
+        with self._lock:
+            return [(key, found.uid, found.phase) for key, found in self._runs.items()]
+
     def of_project(self, body: Body) -> list[Body]:
         """Runs of the same project and namespace, the given one among them."""
         with self._lock:
             keys = self._projects.get(project_key(body), set())
-            return [self._runs[key] for key in keys if key in self._runs]
+            found = [self._runs[key] for key in keys if key in self._runs]
+        return [one.body for one in found]
 
     def jobs(self, run_uid: str) -> list[Body]:
         with self._lock:
-            return list(self._jobs.get(run_uid, {}).values())
-
-    def job(self, namespace: str, name: str) -> Body | None:
-        """A Job of any run by its name; of one that is not labelled nothing is known here."""
-        with self._lock:
-            for jobs in self._jobs.values():
-                for body in jobs.values():
-                    if (body["metadata"]["namespace"], body["metadata"]["name"]) == (namespace, name):
-                        return body
-            return None
+            found = list(self._jobs.get(run_uid, {}).values())
+        return [one.body for one in found]
 
     def pods(self, run_uid: str, attempt: int) -> list[tuple[Body, bool]]:
         """Pods of one attempt and whether each is gone; those that are there come last."""
         with self._lock:
-            gone = [(body, True) for body, _ in self._gone.get(run_uid, {}).values()]
-            there = [(body, False) for body in self._pods.get(run_uid, {}).values()]
-        return [one for one in (*gone, *there) if _attempt(one[0]) == attempt]
+            gone = [(one, True) for one, _ in self._gone.get(run_uid, {}).values()]
+            there = [(one, False) for one in self._pods.get(run_uid, {}).values()]
+        found = [(one.body, is_gone) for one, is_gone in (*gone, *there)]
+        return [one for one in found if _attempt(one[0]) == attempt]
 
     def run_uids_of_jobs(self) -> list[str]:
         with self._lock:
@@ -126,27 +125,28 @@ class Cache:
         """The body with the time at which its deletion was asked for: the kubelet's last word sets another, without grace."""
         metadata = body["metadata"]
         old = self._pods.get(_run_uid(body), {}).get(str(metadata["uid"]))
-        first = old["metadata"] if old is not None else {}
-        if "deletionTimestamp" not in first or "deletionTimestamp" not in metadata:
+        if old is None or "deletionTimestamp" not in metadata:
+            return body
+        first = old.body["metadata"]
+        if "deletionTimestamp" not in first:
             return body
         asked = {name: first[name] for name in _DELETION if name in first}
         return {**body, "metadata": {**metadata, **asked}}
 
     @staticmethod
-    def _saw(kept: dict[str, dict[str, Body]], body: Body, *, deleted: bool) -> RunKey | None:
+    def _saw(known: dict[str, dict[str, Kept]], body: Body, kept: Kept, *, deleted: bool) -> RunKey | None:
         metadata = body["metadata"]
         labels = metadata.get("labels") or {}
         run_uid, name = labels.get(RUN_UID_LABEL), labels.get(RUN_LABEL)
         if not run_uid or not name:
             return None
-        found = kept.setdefault(run_uid, {})
-        uid = str(metadata["uid"])
+        found = known.setdefault(run_uid, {})
         if deleted:
-            found.pop(uid, None)
+            found.pop(kept.uid, None)
             if not found:
-                del kept[run_uid]
-        elif uid not in found or not _older(body, found[uid]):
-            found[uid] = body
+                del known[run_uid]
+        elif kept.uid not in found or not kept.older(found[kept.uid]):
+            found[kept.uid] = kept
         return (str(metadata["namespace"]), str(name))
 
 
@@ -156,13 +156,6 @@ def project_key(body: Body) -> tuple[str, str]:
     reference, inline = spec.get("projectRef") or {}, spec.get("project") or {}
     name = reference.get("name") or inline.get("id") or metadata["name"]
     return (str(metadata["namespace"]), str(name))
-
-
-def _older(body: Body, than: Body) -> bool:
-    try:
-        return int(body["metadata"]["resourceVersion"]) < int(than["metadata"]["resourceVersion"])
-    except (KeyError, ValueError):
-        return False
 
 
 def _run_uid(body: Body) -> str:

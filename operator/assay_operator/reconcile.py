@@ -10,10 +10,11 @@ from assay_core import clock, log
 from assay_core.errors import AssayError, ConfigError
 from assay_operator import metrics
 from assay_operator.apply import Applied, Applier
-from assay_operator.cache import Body, Cache, RunKey
+from assay_operator.cache import Cache, RunKey
 from assay_operator.cluster import Cluster, Conflict, Gone
 from assay_operator.conditions import iso
 from assay_operator.decide import Decision, Hold, Observed, Release, Settled, decide, pending
+from assay_operator.kept import Body
 from assay_operator.notices import event_of, notices
 from assay_operator.observe import Observer
 from assay_operator.resource import Object

@@ -115,21 +115,17 @@ class Sweep:
         self._stamps = {run_id: stamp for run_id, stamp in self._stamps.items() if run_id in moving}
 
     def _living(self) -> set[str]:
-        bodies = (self.cache.run(key) for key in self.cache.runs())
-        return {str(body["metadata"]["uid"]) for body in bodies if body is not None}
+        return {uid for _, uid, _ in self.cache.states()}
 
     def _moving(self) -> dict[str, RunKey]:
         """Runs that have begun and not come to rest, by their id; and the phases, counted."""
         moving: dict[str, RunKey] = {}
         counts: dict[tuple[str, str], int] = {}
-        for key in self.cache.runs():
-            body = self.cache.run(key)
-            if body is None:
-                continue
-            phase = str((body.get("status") or {}).get("phase") or Phase.PENDING)
+        for key, uid, said in self.cache.states():
+            phase = said or Phase.PENDING.value
             counts[key[0], phase] = counts.get((key[0], phase), 0) + 1
             if phase not in _STILL:
-                moving[run_id_of(str(body["metadata"]["uid"]))] = key
+                moving[run_id_of(uid)] = key
         metrics.RUNS.clear()
         for (namespace, phase), count in counts.items():
             metrics.RUNS.labels(namespace=namespace, phase=phase).set(count)

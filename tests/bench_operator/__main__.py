@@ -9,11 +9,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import yaml
 from kubernetes import client, config
 
 from assay_operator.job import JobSettings, build_job
-from assay_operator.resource import Object
+from assay_operator.resource import GROUP, PLURAL, VERSION, Object
 from tests.bench.table import HEADING, Line
 from tests.bench_operator.load import THREADS, a_run, create_all, creator_of_jobs, creator_of_runs
 from tests.bench_operator.rig import OperatorProcess, operator
@@ -31,6 +33,7 @@ def main() -> None:
     config.load_kube_config(kubeconfig, client_configuration=settings)
     settings.connection_pool_maxsize = THREADS + 4
     api = client.ApiClient(settings)
+    _define(api)
     say(_rig(api))
     say(HEADING)
     bare = bare_jobs(api, 1_000)
@@ -171,6 +174,22 @@ def _wait(count: Callable[[], int], wanted: int, *, what: str) -> None:
             spoke = time.monotonic()
             sys.stderr.write(f"  {what}: {count():,} of {wanted:,}\n")
         time.sleep(0.05)
+
+
+def _define(api: client.ApiClient) -> None:
+    """The resource, until it is served."""
+    extensions: Any = client.ApiextensionsV1Api(api)  # its stubs ask for models; dicts go as well
+    for path in sorted((Path(__file__).parents[2] / "crds").glob("*.yaml")):
+        extensions.create_custom_resource_definition(yaml.safe_load(path.read_text()))
+    custom = client.CustomObjectsApi(api)
+    for _ in range(100):
+        try:
+            custom.list_cluster_custom_object(GROUP, VERSION, PLURAL, limit=1)
+        except client.ApiException:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError("the resource is not served within 10 s")
 
 
 def _namespace(api: client.ApiClient, name: str) -> str:

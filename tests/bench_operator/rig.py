@@ -85,6 +85,7 @@ def operator(kubeconfig: str) -> Iterator[OperatorProcess]:
             "AGENT_IMAGE": "localhost/simulated:1",
             "OPERATOR_PORT": str(PORT),
             "LOG_LEVEL": "warning",
+            "MALLOC_ARENA_MAX": "2",  # as the image says
         }
         made = OperatorProcess(environment, Path(tempfile.gettempdir()) / "assay-bench-operator.log")
         try:

@@ -69,7 +69,7 @@ class Watcher:
 
     def __exit__(self, *_: object) -> None:
         for stream in self._open:
-            stream.close()
+            stream.shutdown()  # a close would wait for the reader
 
     def _get(self, path: str, query: dict[str, str]) -> Any:
         request = self._api.param_serialize(

@@ -124,6 +124,7 @@ def test_node_that_no_longer_suits_the_pod(tenant: Tenant) -> None:
     fails_as(tenant, "Infrastructure", "OutOfcpu")
 
 
+@pytest.mark.built
 def test_node_that_has_died(tenant: Tenant) -> None:
     """Row 11: nobody on the node ends the pod that is to go, and its agent is silent; the next attempt begins without it."""
     pod = running_at(tenant, 2, retry={"maxInfraRetries": 1, "backoffSeconds": 1})

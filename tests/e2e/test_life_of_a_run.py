@@ -31,6 +31,7 @@ def test_applied_run_succeeds_and_leaves_a_discovery(tenant: Tenant) -> None:
     assert [name for name in tenant.beside.collections.names() if status["runId"] in name] == []
 
 
+@pytest.mark.built
 @pytest.mark.smoke
 def test_agent_killed_is_resumed_by_a_raised_nonce_and_repeats_no_query(tenant: Tenant) -> None:
     tenant.apply(slow=True, maxSteps=20)

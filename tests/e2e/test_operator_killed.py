@@ -73,6 +73,7 @@ def test_operator_killed_around_every_write_of_a_run_that_succeeds_after_a_suspe
         assert operator.deaths.count > 20, operator.deaths
 
 
+@pytest.mark.built
 def test_operator_killed_around_every_write_of_a_run_that_fails_is_resumed_and_cancelled(
     tenant: Tenant,
 ) -> None:
@@ -98,6 +99,7 @@ def is_gone(tenant: Tenant) -> bool:
     return tenant.kubernetes.find("discoveryrun", KEY_NAME, namespace=tenant.namespace) is None
 
 
+@pytest.mark.built
 def test_operator_killed_again_and_again_during_a_burst_loses_no_run(tenant: Tenant) -> None:
     names = burst(tenant)
     for _ in range(4):
@@ -136,6 +138,7 @@ def each_succeeds_with_one_job(tenant: Tenant, names: list[str]) -> None:
     assert sorted(jobs) == sorted(names)
 
 
+@pytest.mark.built
 @pytest.mark.parametrize("seconds", [15])
 def test_operator_that_stood_still_goes_on(tenant: Tenant, seconds: float) -> None:
     tenant.operator.signal(signal.SIGSTOP)

@@ -6,12 +6,15 @@ import json
 import time
 from typing import Any
 
+import pytest
+
 from tests.e2e import control_plane
 from tests.e2e.kubernetes import KubectlError, until
 from tests.e2e.tenant import Tenant
 from tests.e2e.test_operator_killed import burst, each_succeeds_with_one_job
 
 HEALS_S = 75
+pytestmark = pytest.mark.built
 
 
 def test_frozen_watch_heals(tenant: Tenant) -> None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.kubernetes import KUBECTL, until
 from tests.e2e.tenant import Tenant
 
@@ -61,6 +63,7 @@ def test_why_names_the_missing_secret_whose_turn_it_is_and_what_to_type(tenant: 
     assert f"kubectl get secrets,configmaps -n {tenant.namespace}" in text
 
 
+@pytest.mark.built
 def test_failed_run_is_resumed_cancelled_and_purged(tenant: Tenant) -> None:
     tenant.apply(slow=True, maxSteps=40)
     tenant.at_step(2)
