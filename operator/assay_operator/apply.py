@@ -33,7 +33,7 @@ from assay_operator.decide import (
     Settled,
     Stop,
 )
-from assay_operator.findings import Over
+from assay_operator.findings import Going, Over
 from assay_operator.job import JobSettings, build_job
 from assay_operator.observe import TAKEN, Refusals
 from assay_operator.project import ProjectResolver, inline_project
@@ -53,6 +53,8 @@ class Applied:
     status: Mapping[str, Any]
     again: bool = True
     """Look at the run again at once."""
+    launched: tuple[DiscoveryRun, Going] | None = None
+    """The run as it is stored and where it stands, when its attempt has got its Job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +96,7 @@ class Applier:
     # ------------------------------------------------------------------------------------------------ launching
 
     def _launch(self, run: Object, document: DiscoveryRun | None, launch: Launch) -> Applied:
-        if not run.finalized:
-            self._finalizers(run, [*run.finalizers, FINALIZER])
+        if not run.finalized and not self._finalizers(run, [*run.finalizers, FINALIZER]):
             return Applied(status={})
         match launch.trigger:
             case "first":
@@ -180,7 +181,8 @@ class Applier:
         self.cache.saw_job(made)
         if document.attempt == 1:
             metrics.JOB_CREATED_SECONDS.observe(max(0.0, (clock.now() - document.started_at).total_seconds()))
-        return Applied(status={"job": _reference(made)})
+        going = Going(phase="Queued" if job_seen(made, owner_uid=run.uid).suspended else "Starting")
+        return Applied(status={"job": _reference(made)}, again=False, launched=(document, going))
 
     def _adopt(self, run: Object, document: DiscoveryRun, name: str) -> Applied:
         """A Job of the name exists: ours from before, or one that is going, or somebody else's, which the next look will judge."""
@@ -257,14 +259,16 @@ class Applier:
     def _release(self, run: Object) -> None:
         self._finalizers(run, [name for name in run.finalizers if name != FINALIZER])
 
-    def _finalizers(self, run: Object, wanted: list[str]) -> None:
+    def _finalizers(self, run: Object, wanted: list[str]) -> bool:
+        """Whether they are as wanted."""
         body = self.cache.run(run.key)
         if body is None:
-            return
+            return False
         try:
             self.cache.saw_run(self.cluster.set_finalizers(body, wanted))
         except (Conflict, Gone):
-            return  # a newer version is on its way to the cache
+            return False  # a newer version is on its way to the cache
+        return True
 
 
 def _reference(body: Mapping[str, Any]) -> dict[str, str]:

@@ -21,11 +21,12 @@ from assay_operator.cache import Cache
 from assay_operator.cluster import Cluster
 from assay_operator.decide import Asked, Observed
 from assay_operator.endings import LOST_POD
+from assay_operator.events import Events
 from assay_operator.findings import Evidence
 from assay_operator.outcome import judge
 from assay_operator.project import Found, ProjectResolver
 from assay_operator.resource import SKIP_PURGE_ANNOTATION, Object, job_name
-from assay_operator.seen import EventSeen, JobSeen, PodSeen, events_seen, job_seen, pod_seen
+from assay_operator.seen import JobSeen, PodSeen, job_seen, pod_seen
 from assay_operator.status import auto_retries
 
 EVENTS_AFTER = timedelta(seconds=30)
@@ -45,6 +46,7 @@ class Observer:
 
     cache: Cache
     cluster: Cluster
+    events: Events
     store: Store
     collections: Collections | None
     projects: ProjectResolver
@@ -111,7 +113,9 @@ class Observer:
         pod = pod_seen(pods[-1][0], gone=pods[-1][1]) if pods else None
         ended = job is None or job.over or pod is None or pod.over or pod.gone
         wait = document.owner is None and job is not None and not job.suspended
-        slow = wait and job is not None and job.created_at is not None and now > job.created_at + EVENTS_AFTER
+        created = job.created_at if job is not None and not job.over else None
+        begins = wait and created is not None and not (pod is not None and (pod.over or pod.gone))
+        slow = begins and created is not None and now > created + EVENTS_AFTER
         return Evidence(
             now=now,
             run=document,
@@ -120,8 +124,8 @@ class Observer:
             job_created=known or job is not None,
             job=job,
             pod=pod,
-            job_events=self._events(run, job.uid) if slow and job is not None and pod is None else (),
-            pod_events=self._events(run, pod.uid) if slow and pod is not None and not pod.gone else (),
+            job_events=self.events.about(run.namespace, job.uid) if slow and job and pod is None else (),
+            pod_events=self.events.about(run.namespace, pod.uid) if slow and pod else (),
             refused=None if refused == TAKEN else refused,
             pending_since=_pending_since(document),
             pending_deadline_s=run.spec.pending_deadline_seconds,
@@ -130,9 +134,6 @@ class Observer:
     def _records(self, document: DiscoveryRun) -> list[RunOutcome]:
         found = self.store.outcomes.of_run(document.id)
         return [record for record in found if record.attempt == document.attempt]
-
-    def _events(self, run: Object, uid: str) -> tuple[EventSeen, ...]:
-        return events_seen(self.cluster.events(run.namespace, uid))
 
     def _refused(self, document: DiscoveryRun) -> Refused | None:
         others = [other.id for other in self.store.runs.active(project_id=document.project_id)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from assay_core import clock, log
@@ -53,6 +53,11 @@ class Reconciler:
             applied = self.applier.apply(run, seen.run, decision)
             if not isinstance(decision, Hold | Settled):
                 _logger.info("decided", decision=str(decision))
+            if (
+                applied.launched is not None
+            ):  # the status of the new attempt at once, instead of at the next look
+                document, going = applied.launched
+                seen = replace(seen, run=document, finding=going, queued=going.phase == "Queued", pod=None)
             self._write_status(body, run, seen, decision, applied)
         metrics.RECONCILE_SECONDS.observe(time.perf_counter() - started)
         return 0.0 if applied.again else _again_s(seen, decision)

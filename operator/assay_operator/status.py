@@ -75,7 +75,7 @@ def phase_of(run: Object, seen: Observed, decision: Decision) -> Phase:
         case RunStatus.FAILED:
             return _phase_of_failed(run, seen, decision)
         case _:
-            return _phase_of_active(run, seen, decision)
+            return _phase_of_active(run, seen)
 
 
 def _phase_of_failed(run: Object, seen: Observed, decision: Decision) -> Phase:
@@ -91,12 +91,12 @@ def _phase_of_failed(run: Object, seen: Observed, decision: Decision) -> Phase:
     return Phase.FAILED
 
 
-def _phase_of_active(run: Object, seen: Observed, decision: Decision) -> Phase:
+def _phase_of_active(run: Object, seen: Observed) -> Phase:
     if run.asks_cancel:
         return Phase.CANCELLING
     if run.spec.suspend:
         return Phase.SUSPENDING
-    if isinstance(seen.finding, Going) and not isinstance(decision, Launch):
+    if isinstance(seen.finding, Going):
         return Phase(seen.finding.phase)
     if isinstance(seen.finding, Over):
         return Phase.RUNNING

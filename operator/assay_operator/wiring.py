@@ -8,6 +8,7 @@ from assay_core.vectors.collections import Collections
 from assay_operator.apply import Applier
 from assay_operator.cache import Cache, RunKey
 from assay_operator.cluster import Cluster
+from assay_operator.events import Events
 from assay_operator.job import JobSettings
 from assay_operator.observe import Observer, Refusals
 from assay_operator.project import ProjectResolver
@@ -31,6 +32,7 @@ def reconciler(
     observer = Observer(
         cache=cache,
         cluster=cluster,
+        events=Events(cluster),
         store=store,
         collections=collections,
         projects=projects,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import urllib3
 from kubernetes import client
 
 from assay_operator.resource import GROUP, PLURAL, VERSION
@@ -51,7 +52,8 @@ class Watcher:
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
         self.seen = Seen()
         self._api, self._namespace = api, namespace
-        self._open: list[Any] = []
+        self._ended = threading.Event()
+        self._open: dict[str, Any] = {}
 
     def __enter__(self) -> Seen:
         paths = {
@@ -60,16 +62,26 @@ class Watcher:
         }
         for path, saw in paths.items():
             version = json.loads(self._get(path, {"limit": "1"}).data)["metadata"]["resourceVersion"]
-            stream = self._get(
-                path, {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(_SERVER_S)}
-            )
-            self._open.append(stream)
-            threading.Thread(target=_follow, args=(stream, saw), daemon=True).start()
+            threading.Thread(target=self._follow, args=(path, version, saw), daemon=True).start()
         return self.seen
 
     def __exit__(self, *_: object) -> None:
-        for stream in self._open:
+        self._ended.set()
+        for stream in list(self._open.values()):
             stream.shutdown()  # a close would wait for the reader
+
+    def _follow(self, path: str, version: str, saw: Callable[[dict[str, Any]], None]) -> None:
+        """The API server ends the watch of a reader that is slow: it goes on at the version it was at."""
+        while not self._ended.is_set():
+            query = {"watch": "1", "resourceVersion": version, "timeoutSeconds": str(_SERVER_S)}
+            stream = self._open[path] = self._get(path, query)
+            for line in _lines(stream):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    raise AssertionError(f"the watch of {path}: {event['object'].get('message')}")
+                version = event["object"]["metadata"]["resourceVersion"]
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    saw(event["object"])
 
     def _get(self, path: str, query: dict[str, str]) -> Any:
         request = self._api.param_serialize(
@@ -81,14 +93,11 @@ class Watcher:
         return answer.response
 
 
-def _follow(stream: Any, saw: Callable[[dict[str, Any]], None]) -> None:
+def _lines(stream: Any) -> Iterator[bytes]:
     rest = b""
     try:
         for part in stream.stream(1 << 16):
             *lines, rest = (rest + part).split(b"\n")
-            for line in lines:
-                event = json.loads(line)
-                if event["type"] in ("ADDED", "MODIFIED"):
-                    saw(event["object"])
-    except Exception:  # noqa: BLE001  # the end of the block closes the stream under its reader
-        return
+            yield from lines
+    except (urllib3.exceptions.HTTPError, OSError):
+        return  # cut off, or shut down at the end of the block
