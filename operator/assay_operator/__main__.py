@@ -32,6 +32,9 @@ _logger = log.logger(__name__)
 
 def main() -> NoReturn:
     """The container's command. Exit 10: a setting is wrong; 11: the cluster or MongoDB gives no answer."""
+    if sys.argv[1:] in (["--help"], ["-h"]):
+        sys.stdout.write(f"{(__doc__ or '').strip()}\n")
+        sys.exit(0)
     if sys.argv[1:] not in ([], ["drain"]):
         sys.stderr.write("error: the one command is: drain; without it the operator is served\n")
         sys.exit(10)

@@ -80,7 +80,7 @@ def test_kubelet_and_prometheus_are_answered() -> None:
         server.server_close()
 
 
-@pytest.mark.parametrize("arguments", [["serve"], ["drain", "now"], ["--help"]])
+@pytest.mark.parametrize("arguments", [["serve"], ["drain", "now"], ["--version", "--help"]])
 def test_unknown_word_is_one_line(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -91,3 +91,13 @@ def test_unknown_word_is_one_line(
         main()
     assert ended.value.code == 10
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_help_says_what_there_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    from assay_operator.__main__ import main
+
+    monkeypatch.setattr("sys.argv", ["assay-operator", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert "drain" in capsys.readouterr().out
