@@ -102,14 +102,37 @@ class RecallPolicy:
 class IndexPolicy:
     duplicate_score: float = 0.95
     sample_rows: int = 5
+    sample_cell_chars: int = 240
     sample_timeout_s: float = 120.0
     sample_scan_bytes: int = 1024**3
     """Bytes a source may bill for the sample of one table; one that needs more is not sampled."""
     describe_batch: int = 200
     """Tables whose columns are read in one catalogue query."""
     embed_batch: int = 64
+    """Tables held with their samples at once: embedded in one call, stored in one write."""
+    threads: int = 8
+    """Tables sampled and described at once (BLURB_WORKERS). A model call waits on the network, so more than the cores is right."""
     failures_allowed: float = 0.05
+    """Share of the tables that may fail before the index does."""
+    failures_listed: int = 500
+    """Failed tables that progress and history name: the allowed share of 10,000 tables."""
+    failure_chars: int = 300
+    fresh_s: float = 7 * 24 * 3600.0
+    """Seconds after which a run indexes again; the cache's rows live as long."""
+    report_every_s: float = 2.0
+    """Seconds between two writes of the progress."""
     description_chars: int = 4_000
+    output_tokens: int = 512
+    output_tokens_ceiling: int = 2_048
+    """A reply that could not be read is asked for once more with this budget."""
+    parse_retries: int = 1
+    keywords: int = 10
+    keyword_chars: int = 60
+    asked_columns: int = 100
+    asked_rows: int = 3
+    asked_cell_chars: int = 80
+    asked_comment_chars: int = 500
+    """What a model is shown of one table: about 4,000 tokens at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

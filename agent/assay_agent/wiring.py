@@ -17,7 +17,7 @@ from assay_agent.adapters.least_privilege import judge
 from assay_agent.adapters.mongodb_secrets import MongodbSecrets
 from assay_agent.budgets import Amounts, Budget, Ledger
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
-from assay_agent.discovery.schema import datasources_of
+from assay_agent.indexing.scope import datasources_of
 from assay_agent.llm.layers import DEFAULT as DEFAULT_LAYER
 from assay_agent.llm.layers import Choice, choices_of, secret_keys
 from assay_agent.llm.roles import RoleModels

@@ -7,11 +7,12 @@ once. A replay goes through the same desk, which is how a resumed run gets its b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from assay_agent.context import RunContext
 from assay_agent.discovery.schema import Schema
 from assay_agent.exploration.messages import lookup_message, search_message
+from assay_agent.ports import Hit
 from assay_core import log
 from assay_core.errors import TransientError
 from assay_core.model.table import TableSchema
@@ -103,9 +104,18 @@ class SchemaDesk:
             return Answer(
                 text="The search is not available now. Choose tables from the list and look them up."
             )
+        known = [hit for hit in map(self._current, hits) if hit is not None]
         return Answer(
-            text=search_message(hits, calls_left=policy.search_calls - self.searches), count=len(hits)
+            text=search_message(known, calls_left=policy.search_calls - self.searches), count=len(known)
         )
+
+    def _current(self, hit: Hit) -> Hit | None:
+        """The hit with the row count of the cache, which is kept up; None for a table that is not there any more."""
+        key = (str(hit.payload.get(names.DATASOURCE, "default")), str(hit.payload.get(names.TABLE)))
+        table = self.schema.tables.get(key)
+        if table is None:
+            return None
+        return replace(hit, payload={**hit.payload, names.ROW_COUNT: table.row_count})
 
     def hint(self, refs: Sequence[str]) -> str:
         """Columns of the named tables for a repair prompt, a line each."""

@@ -27,6 +27,10 @@ class Choice:
     model: str
     config: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def name(self) -> str:
+        return f"{self.provider}/{self.model}"
+
 
 def choices_of(project: Project) -> dict[str, Choice]:
     """Layer → choice, with `default` always there. Raises ConfigError that names the row at fault."""
@@ -48,6 +52,13 @@ def choices_of(project: Project) -> dict[str, Choice]:
     if project.blurb_llm is not None:
         found["table_descriptions"] = _mirrored(project.blurb_llm, where="blurb_llm", entry="blurb")
     return found
+
+
+def description_choice(project: Project, *, inherited: bool) -> Choice | None:
+    """The model of `table_descriptions`; the default one counts with `inherited` alone. None where that is no real model."""
+    choices = choices_of(project)
+    choice = choices.get("table_descriptions") or (choices[DEFAULT] if inherited else None)
+    return None if choice is None or choice.provider == SCOUT else choice
 
 
 def _by_layer(project: Project) -> dict[str, Choice]:

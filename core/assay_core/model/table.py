@@ -33,11 +33,20 @@ class TableSchema(Document):
 
 
 class CachedTable(Document):
-    """A row of `project_schema_cache`: one table of a project's warehouse, with its description for search."""
+    """A row of `project_schema_cache`: one table of a project's warehouse, with its description for search.
+
+    `structure` is the digest of what was described, `described_by` the rules or a model, `index_id` the index that did it.
+    `embedded_by` names the model of its vector, empty where it has none. A `problem` makes the next index try again.
+    """
 
     project_id: str
     warehouse_hash: str
     table: TableSchema
     description: str = ""
     keywords: list[str] = []
+    structure: str = ""
+    described_by: str = ""
+    index_id: str = ""
+    embedded_by: str = ""
+    problem: str | None = None
     cached_at: datetime

@@ -1,21 +1,24 @@
 """The schema cache: one row per table of a project's warehouse, and how indexing went.
 
-Written by indexing, read by the schema phase. Rows expire after seven days. `warehouse_hash` is the caller's
-digest of which warehouse it is: a changed warehouse finds no rows.
+Written by indexing, read by the schema phase. Rows expire seven days after an index last saw their table.
+`warehouse_hash` is the caller's digest of which warehouse it is: a changed warehouse finds no rows. Nothing here is
+fenced: rows are keyed by table, and two indexes at once write the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from pymongo import ASCENDING, DESCENDING, ReplaceOne
+from pymongo import ASCENDING, DESCENDING, ReplaceOne, UpdateOne
 from pymongo.database import Database
 
 from assay_core import clock
 from assay_core.model.document import Document
+from assay_core.model.run import ModelUsage
 from assay_core.model.table import CachedTable
 from assay_core.store import names
 from assay_core.store.rows import encoded, storable
@@ -25,19 +28,57 @@ _BATCH = 200
 CACHE_TTL_S = 7 * 24 * 3600
 
 
+TableKey = tuple[str, str]
+"""Datasource and reference of a table."""
+
+
+class TableFailure(Document):
+    """A table that could not be indexed, or only in part, and why."""
+
+    datasource_id: str = "default"
+    ref: str
+    error: str
+
+
 class IndexProgress(Document):
-    """How far indexing of a project is: one row per project while it lasts, one per run in the history."""
+    """How far indexing of a project is: one row per project while it lasts, one per index in the history.
+
+    `run_id` is the id of the index: the run's where a run indexes first itself. `tables_done` counts tables in the cache;
+    of those `tables_described` were described anew and `tables_unchanged` were not. `attempt` counts its starts.
+    """
 
     project_id: str
     run_id: str = ""
     datasource_id: str = "default"
     status: Literal["running", "completed", "failed"] = "running"
+    attempt: int = 1
+    warehouse_hash: str = ""
+    described_by: str = ""
+    embedding_model: str = ""
     tables_total: int = 0
     tables_done: int = 0
+    tables_described: int = 0
+    tables_unchanged: int = 0
+    tables_embedded: int = 0
     tables_failed: int = 0
+    failures: list[TableFailure] = []
+    usage: list[ModelUsage] = []
     error: str | None = None
     started_at: datetime
     updated_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownTable:
+    """What the cache says of a table, without the table."""
+
+    structure: str
+    described_by: str
+    index_id: str
+    embedded_by: str
+    problem: str | None
+    row_count: int | None
 
 
 class SchemaCache:
@@ -67,15 +108,86 @@ class SchemaCache:
             found = [CachedTable.read(row) for row in self._rows.find(condition, batch_size=_BATCH)]
         return sorted(found, key=lambda row: (row.table.datasource_id, row.table.ref))
 
-    def forget_older(self, project_id: str, warehouse_hash: str, before: datetime) -> int:
-        """Remove tables that the index begun at `before` did not see again, and rows of another warehouse."""
-        stale = {"$or": [{"cached_at": {"$lt": before}}, {"warehouse_hash": {"$ne": warehouse_hash}}]}
+    def known(
+        self, project_id: str, warehouse_hash: str, keys: Sequence[TableKey]
+    ) -> dict[TableKey, KnownTable]:
+        """What is cached of the named tables; those that are not are left out."""
+        ids = {_row_id(project_id, warehouse_hash, key): key for key in keys}
+        wanted = dict.fromkeys(_STATE, 1) | {"table.row_count": 1}
         with translated():
-            return int(self._rows.delete_many({"project_id": project_id, **stale}).deleted_count)
+            rows = list(self._rows.find({"_id": {"$in": list(ids)}}, wanted, batch_size=_BATCH))
+        return {ids[row["_id"]]: _known(row) for row in rows}
 
-    def drop(self, project_id: str) -> int:
+    def rows(self, project_id: str, warehouse_hash: str, keys: Sequence[TableKey]) -> list[CachedTable]:
+        """The named tables that are cached, in the order asked."""
+        ids = [_row_id(project_id, warehouse_hash, key) for key in keys]
         with translated():
-            return int(self._rows.delete_many({"project_id": project_id}).deleted_count)
+            found = {row["_id"]: row for row in self._rows.find({"_id": {"$in": ids}}, batch_size=_BATCH)}
+        return [CachedTable.read(found[identifier]) for identifier in ids if identifier in found]
+
+    def touch(
+        self,
+        project_id: str,
+        warehouse_hash: str,
+        keys: Sequence[TableKey],
+        *,
+        at: datetime,
+        row_counts: Mapping[TableKey, int | None],
+    ) -> None:
+        """Keep the named rows for another while, with the row counts that have changed."""
+        ids = [_row_id(project_id, warehouse_hash, key) for key in keys]
+        counts: list[Any] = [
+            UpdateOne(
+                {"_id": _row_id(project_id, warehouse_hash, key)}, {"$set": {"table.row_count": row_count}}
+            )
+            for key, row_count in row_counts.items()
+        ]
+        with translated():
+            self._rows.update_many({"_id": {"$in": ids}}, {"$set": {"cached_at": at}})
+            if counts:
+                self._rows.bulk_write(counts, ordered=False)
+
+    def count(self, project_id: str, warehouse_hash: str) -> int:
+        with translated():
+            return int(
+                self._rows.count_documents({"project_id": project_id, "warehouse_hash": warehouse_hash})
+            )
+
+    def embedded(self, project_id: str, warehouse_hash: str) -> dict[str, int]:
+        """How many rows have a vector, by the model it is of."""
+        mine = {"project_id": project_id, "warehouse_hash": warehouse_hash}
+        with translated():
+            models = [name for name in self._rows.distinct("embedded_by", mine) if name]
+            return {
+                str(name): int(self._rows.count_documents({**mine, "embedded_by": name})) for name in models
+            }
+
+    def forget_vectors(self, project_id: str) -> None:
+        """Say of every row that it has no vector; comes before the vectors are dropped."""
+        with translated():
+            self._rows.update_many({"project_id": project_id}, {"$set": {"embedded_by": ""}})
+
+    def unlisted(
+        self, project_id: str, warehouse_hash: str, listed: set[TableKey]
+    ) -> Iterator[list[tuple[str, TableKey]]]:
+        """Rows of tables that are not `listed`, and rows of another warehouse: (row id, table), in batches."""
+        wanted = {"warehouse_hash": 1, "table.ref": 1, "table.datasource_id": 1}
+        batch: list[tuple[str, TableKey]] = []
+        with translated():
+            for row in self._rows.find({"project_id": project_id}, wanted, batch_size=_BATCH):
+                key = (row["table"].get("datasource_id", "default"), row["table"]["ref"])
+                if row.get("warehouse_hash") == warehouse_hash and key in listed:
+                    continue
+                batch.append((row["_id"], key))
+                if len(batch) == _BATCH:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    def remove(self, row_ids: Sequence[str]) -> None:
+        with translated():
+            self._rows.delete_many({"_id": {"$in": list(row_ids)}})
 
     def progress(self, project_id: str) -> IndexProgress | None:
         with translated():
@@ -98,6 +210,23 @@ class SchemaCache:
             return [IndexProgress.read(row) for row in rows]
 
 
+_STATE = ("structure", "described_by", "index_id", "embedded_by", "problem")
+
+
+def _known(row: dict[str, Any]) -> KnownTable:
+    return KnownTable(
+        structure=str(row.get("structure", "")),
+        described_by=str(row.get("described_by", "")),
+        index_id=str(row.get("index_id", "")),
+        embedded_by=str(row.get("embedded_by", "")),
+        problem=row.get("problem"),
+        row_count=row.get("table", {}).get("row_count"),
+    )
+
+
 def _table_id(table: CachedTable) -> str:
-    parts = (table.project_id, table.warehouse_hash, table.table.datasource_id, table.table.ref)
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+    return _row_id(table.project_id, table.warehouse_hash, (table.table.datasource_id, table.table.ref))
+
+
+def _row_id(project_id: str, warehouse_hash: str, key: TableKey) -> str:
+    return hashlib.sha256("\x1f".join((project_id, warehouse_hash, *key)).encode()).hexdigest()[:32]

@@ -36,7 +36,7 @@ DATASOURCE: Final = "datasource"
 # Payload of a table.
 TABLE: Final = "table"
 DATASET: Final = "dataset"
-BLURB: Final = "blurb"
+DESCRIPTION: Final = "description"
 KEYWORDS: Final = "keywords"
 COLUMN_COUNT: Final = "column_count"
 BLURB_MODEL: Final = "blurb_model"
