@@ -22,6 +22,8 @@ class AgentSettings(StoreSettings):
     assay_termination_message: Path = Path("/dev/termination-log")
     """Where the one-line outcome goes, if that file is there."""
     assay_area_threads: int = Field(default=5, ge=1, le=32)
+    blurb_workers: int = Field(default=8, ge=1, le=64)
+    """Tables that an index samples and describes at once."""
     secret_provider: str = "environment"
     secret_namespace: str = Field(default="assay", pattern=r"^[A-Za-z0-9._-]{1,64}$")
     secret_encryption_key: str | None = Field(default=None, repr=False)

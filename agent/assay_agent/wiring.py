@@ -17,9 +17,11 @@ from assay_agent.adapters.least_privilege import judge
 from assay_agent.adapters.mongodb_secrets import MongodbSecrets
 from assay_agent.budgets import Amounts, Budget, Ledger
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
-from assay_agent.indexing.scope import datasources_of
+from assay_agent.indexing.describer import Describer, ModelDescriber, RuleDescriber
+from assay_agent.indexing.job import IndexJob, sample_limits
+from assay_agent.indexing.scope import datasources_of, warehouse_hash
 from assay_agent.llm.layers import DEFAULT as DEFAULT_LAYER
-from assay_agent.llm.layers import Choice, choices_of, secret_keys
+from assay_agent.llm.layers import Choice, choices_of, description_choice, secret_keys
 from assay_agent.llm.roles import RoleModels
 from assay_agent.packs import Shelf, category_of, check_profile, selected_areas, templates
 from assay_agent.policy import Policy
@@ -41,11 +43,13 @@ from assay_agent.sql.confined import ConfinedWarehouse, TenantSettings
 from assay_core import clock, log
 from assay_core.errors import ConfigError
 from assay_core.model.project import Datasource, EmbeddingConfig, Project
-from assay_core.model.run import CredentialRecord, DiscoveryRun
+from assay_core.model.run import CredentialRecord, DiscoveryRun, ModelUsage
 from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
+from assay_core.store.schema import IndexProgress
 
 __all__ = [
+    "IndexOptions",
     "RunOptions",
     "Wiring",
     "checked_project",
@@ -72,6 +76,15 @@ class RunOptions:
     min_steps: int
     resume: bool
     require_index: bool = False
+    limits: Amounts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """What the command line decides about an index."""
+
+    index_id: str
+    refresh: bool = False
     limits: Amounts = field(default_factory=dict)
 
 
@@ -138,14 +151,78 @@ class Wiring:
             deadline=Deadline(limit_s=_time_limit_s(self.policy, options.limits, run)),
         )
 
+    def index_job(self, project: Project, options: IndexOptions, *, resources: ExitStack) -> IndexJob:
+        """An index of a project's tables; what must be closed is given to `resources`."""
+        describer, usage = self._describer(project, options)
+        warehouses = open_warehouses(
+            project,
+            self.secrets,
+            middleware=self.settings.middleware_names(),
+            labels={"index": options.index_id, "project": project.id},
+        )
+        for warehouse in warehouses.values():
+            resources.callback(warehouse.close)
+        limit_s = options.limits.get(Budget.SECONDS, self.policy.run.max_duration_s)
+        deadline = Deadline(limit_s=limit_s)
+
+        def check() -> None:
+            self.stop.check()
+            deadline.check()
+
+        return IndexJob(
+            project=project,
+            index_id=options.index_id,
+            warehouse_hash=warehouse_hash(project),
+            warehouses=warehouses,
+            store=self.store,
+            vectors=self.vectors,
+            embedder=self.embedder,
+            describer=describer,
+            policy=self.policy.index,
+            limits=sample_limits(self.policy),
+            check=check,
+            tell=self._tell,
+            note=self.progress.note,
+            usage=usage,
+            needs_vectors=True,
+            refresh=options.refresh,
+        )
+
+    def _describer(
+        self, project: Project, options: IndexOptions
+    ) -> tuple[Describer, Callable[[], Sequence[ModelUsage]]]:
+        """The model of `table_descriptions`, else the default one, with what the index spent before; else rules."""
+        choice = description_choice(project, inherited=True)
+        if choice is None:
+            return RuleDescriber(policy=self.policy.index), list
+        model = RoleModels(_open_model(choice, project, self.secrets, self.settings))
+        before = self.store.schema.progress(project.id)
+        spent = before.usage if before is not None and before.run_id == options.index_id else []
+        model.go_on(spent, Ledger(limits=options.limits, spent=_model_spending(spent)))
+        return ModelDescriber(model=model, by=choice.name, policy=self.policy.index), model.usage
+
+    def _tell(self, progress: IndexProgress) -> None:
+        percent = 100 * progress.tables_seen // max(progress.tables_total, 1)
+        self.progress.phase(
+            "index",
+            percent=percent,
+            detail=f"Indexing tables: {progress.tables_seen:,} of {progress.tables_total:,}",
+        )
+
 
 def _spent_before(run: DiscoveryRun) -> dict[Budget, float]:
     """What earlier attempts of the run have spent; their limits hold for the run, not for each attempt."""
     return {
-        Budget.TOKENS: sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in run.usage),
-        Budget.COST_USD: sum(usage.cost_usd or 0.0 for usage in run.usage),
+        **_model_spending(run.usage),
         Budget.ROWS: float(run.rows_read),
         Budget.BYTES: float(run.bytes_scanned),
+    }
+
+
+def _model_spending(spent: Sequence[ModelUsage]) -> dict[Budget, float]:
+    return {
+        Budget.TOKENS: sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in spent),
+        Budget.COST_USD: sum(usage.cost_usd or 0.0 for usage in spent),
     }
 
 
@@ -180,6 +257,7 @@ def policy_of(settings: AgentSettings) -> Policy:
             default.recommendation, parse_retries=settings.recommendation_parse_max_retries
         ),
         run=replace(default.run, max_duration_s=settings.discovery_max_duration),
+        index=replace(default.index, threads=settings.blurb_workers),
         checkpoint=replace(default.checkpoint, retention_s=settings.discovery_checkpoint_retention),
     )
 

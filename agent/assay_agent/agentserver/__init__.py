@@ -1,4 +1,4 @@
-"""The entry point of the agent: arguments → settings → stores → claim → wiring → run → exit code.
+"""The entry point of the agent: arguments → settings → stores → claim → wiring → run (or index) → exit code.
 
 `run(argv)` is called by the container's command, by `assay run`, and by custom builds that registered plug-ins before. It is the
 one place where exceptions become an outcome: an exit code of the contract, a record for (attempt, owner), and a one-line message.
@@ -13,8 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.agentserver.arguments import check, parser, run_options
+from assay_agent.agentserver.arguments import INDEX_SCHEMA, check, parser, run_options
 from assay_agent.agentserver.attempt import Attempt, Given
+from assay_agent.agentserver.indexing import Indexing
 from assay_agent.agentserver.outcome import say, verdict_of
 from assay_agent.budgets import FLAGS
 from assay_agent.settings import AgentSettings
@@ -35,7 +36,7 @@ _logger = log.logger(__name__)
 
 
 def run(argv: Sequence[str], *, given: Given | None = None) -> int:
-    """Run one attempt; returns the exit code of the contract (see docs/lifecycle.md)."""
+    """Run one attempt, or one index; returns the exit code of the contract (see docs/lifecycle.md)."""
     given = given or Given()
     try:
         faults.arm(os.environ)
@@ -48,6 +49,8 @@ def run(argv: Sequence[str], *, given: Given | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 10
     owner = settings.assay_owner or local_owner()
+    if arguments.mode == INDEX_SCHEMA:
+        return Indexing(given, settings, arguments, owner, _open_stores).run()
     with log.bound(run_id=arguments.run_id, attempt=arguments.attempt), ExitStack() as resources:
         try:
             stores = given.stores or resources.enter_context(_open_stores(settings))

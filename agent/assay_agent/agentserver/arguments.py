@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from assay_agent.budgets import FLAGS
+from assay_agent.budgets import FLAGS, Amounts
 from assay_agent.policy import ExplorationPolicy
 from assay_agent.wiring import RunOptions
 from assay_core.errors import ConfigError
 
 _MAX_STEPS = 10_000
 _MAX_AMOUNT = 1e18
+DISCOVERY, INDEX_SCHEMA = "discovery", "index-schema"
 _EFFORT_STEPS = {"lower": 20, "low": 40, "medium": 60, "high": 80, "higher": 100}
 
 
@@ -24,10 +26,22 @@ class _Parser(argparse.ArgumentParser):
 def parser() -> argparse.ArgumentParser:
     """The agent's own flags."""
     made = _Parser(
-        prog="assay-agent", allow_abbrev=False, description="Run one attempt of one discovery run."
+        prog="assay-agent",
+        allow_abbrev=False,
+        description="Run one attempt of one discovery run, or index the tables of a project.",
+    )
+    made.add_argument(
+        "--mode",
+        choices=(DISCOVERY, INDEX_SCHEMA),
+        default=DISCOVERY,
+        help="what to do (discovery); index-schema takes --project-id, --job-id, --refresh and the budgets",
     )
     made.add_argument("--project-id", required=True)
-    made.add_argument("--run-id", required=True)
+    made.add_argument("--run-id", default=None, help="the run, in mode discovery")
+    made.add_argument(
+        "--job-id", type=_word, default=None, help="id of an index (the unfinished one, else a new one)"
+    )
+    made.add_argument("--refresh", action="store_true", help="describe every table again, unchanged ones too")
     made.add_argument("--attempt", type=_at_least(1), default=1, help="which attempt this is (1)")
     made.add_argument("--max-steps", type=_at_least(1), default=None, help="exploration steps at most (100)")
     made.add_argument(
@@ -71,12 +85,19 @@ def _amount(text: str) -> float:
     return value
 
 
+def _word(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", text):
+        raise argparse.ArgumentTypeError(f"must be 1 to 64 letters, digits, '.', '_' or '-', not {text!r}")
+    return text
+
+
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def run_options(arguments: argparse.Namespace, policy: ExplorationPolicy) -> RunOptions:
     """Steps from flag, effort or default; `--test` caps them."""
+    _refuse_mixed(arguments)
     steps = arguments.max_steps or _EFFORT_STEPS.get(arguments.effort or "", policy.max_steps)
     if arguments.test:
         steps = min(steps, policy.test_max_steps)
@@ -89,12 +110,30 @@ def run_options(arguments: argparse.Namespace, policy: ExplorationPolicy) -> Run
         min_steps=floor,
         resume=arguments.resume,
         require_index=arguments.require_index,
-        limits={
-            budget: value
-            for budget, flag in FLAGS.items()
-            if (value := getattr(arguments, flag[2:].replace("-", "_"))) is not None
-        },
+        limits=limits_of(arguments),
     )
+
+
+def limits_of(arguments: argparse.Namespace) -> Amounts:
+    """Budgets that were given."""
+    return {
+        budget: value
+        for budget, flag in FLAGS.items()
+        if (value := getattr(arguments, flag[2:].replace("-", "_"))) is not None
+    }
+
+
+def _refuse_mixed(arguments: argparse.Namespace) -> None:
+    """A flag of one mode means nothing in the other."""
+    if arguments.mode == INDEX_SCHEMA:
+        if arguments.run_id is not None:
+            raise ConfigError("--run-id is of --mode discovery; an index takes --job-id (see --help)")
+        return
+    if arguments.run_id is None:
+        raise ConfigError("the following arguments are required: --run-id (see --help)")
+    if arguments.job_id is not None or arguments.refresh:
+        flag = "--refresh" if arguments.refresh else "--job-id"
+        raise ConfigError(f"{flag} is of --mode index-schema (see --help)")
 
 
 def check(argv: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import traceback
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 
@@ -49,6 +50,8 @@ class Given:
     progress: Progress | None = None
     settings: AgentSettings | None = None
     stop: StopSignal | None = None
+    failed: Callable[[str], None] | None = None
+    """Told why an index did not complete."""
 
 
 @dataclass(slots=True)

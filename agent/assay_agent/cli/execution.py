@@ -62,7 +62,7 @@ def _execute(arguments: argparse.Namespace, *, demo: bool) -> int:
     with TerminalProgress(console(stderr=True), quiet=arguments.quiet) as progress:
         note = progress.note
         chosen = _chosen(arguments, note, demo=demo)
-        with closing(_stores(arguments, settings)) as starting:
+        with closing(stores_of(arguments, settings)) as starting:
             stores = starting.start().ready()
             fail_abandoned(stores.store)
             if chosen is None:
@@ -88,7 +88,7 @@ def resume(arguments: argparse.Namespace) -> int:
     """`assay resume RUN`: the next attempt of a failed run, which repeats no query that is saved."""
     settings = AgentSettings.load()
     bar = TerminalProgress(console(stderr=True), quiet=arguments.quiet)
-    with bar as progress, closing(_stores(arguments, settings)) as starting:
+    with bar as progress, closing(stores_of(arguments, settings)) as starting:
         stores = starting.start().ready()
         fail_abandoned(stores.store)
         failed = choose_run(stores.store, arguments.run)
@@ -107,7 +107,21 @@ def resume(arguments: argparse.Namespace) -> int:
         return _attempt(arguments, settings, stores, run, argv, password=password, progress=progress)
 
 
-def _stores(arguments: argparse.Namespace, settings: AgentSettings) -> Stores:
+def chosen_or_stored(
+    arguments: argparse.Namespace, starting: Stores, report: Callable[[str], None]
+) -> tuple[OpenStores, Chosen]:
+    """The stores, open, and the project: as the command line describes it, which is stored, or the stored one it names."""
+    chosen = _chosen(arguments, report, demo=False)
+    stores = starting.start().ready()
+    fail_abandoned(stores.store)
+    if chosen is None:
+        return stores, stored_project(arguments, stores.store)
+    stores.store.projects.upsert(chosen.project)
+    return stores, chosen
+
+
+def stores_of(arguments: argparse.Namespace, settings: AgentSettings) -> Stores:
+    """The stores of the command's home, not started."""
     dimensions = findings_dimensions(settings)
     return Stores(home=arguments.home, settings=settings, embedder_dims=dimensions)
 

@@ -14,6 +14,7 @@ from assay_agent.agentserver import BUDGETS
 from assay_agent.cli import (
     cancelling,
     execution,
+    indexing,
     judging,
     keeping,
     packing,
@@ -111,6 +112,18 @@ def parser() -> argparse.ArgumentParser:
     )
     _budget_flags(again)
     _output_flags(again)
+    tables = command(
+        "index", "Read, describe and embed the tables of a source, for the runs that follow", indexing.index
+    )
+    _source(tables)
+    tables.add_argument("--project", metavar="ID", help="a stored project, in place of SOURCE and --config")
+    _pack_flags(tables)
+    tables.add_argument(
+        "--refresh", action="store_true", help="describe every table again, unchanged ones too"
+    )
+    _budget_flags(tables)
+    tables.add_argument("--json", action="store_true", help="print what was done as JSON")
+    tables.add_argument("--quiet", action="store_true", help="no progress")
     stop = command("cancel", "End a run for good and remove its working data", cancelling.cancel)
     stop.add_argument("run", help="run id or the beginning of one")
     runs = command("runs", "List runs, the newest first", showing.runs)

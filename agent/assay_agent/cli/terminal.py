@@ -52,6 +52,7 @@ class TerminalProgress:
         self._quiet = quiet
         self._lock = threading.Lock()
         self._started = time.monotonic()
+        self._phase = ""
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=None),
@@ -76,8 +77,12 @@ class TerminalProgress:
         """Take the bar away, so that what follows stands alone."""
         self._bar.stop()
 
-    def phase(self, name: str, *, percent: int, detail: str) -> None:  # noqa: ARG002 - the port names it
+    def phase(self, name: str, *, percent: int, detail: str) -> None:
+        """A phase that tells again how far it is moves the bar alone, where there is one."""
         self._bar.update(self._task, completed=percent, description=detail)
+        again, self._phase = name == self._phase, name
+        if again and not self._bar.disable:
+            return
         self._line(f"[dim]{self._clock()}[/dim]  [bold]{escape(detail)}[/bold]")
 
     def step(self, row: RunStep, *, percent: int) -> None:

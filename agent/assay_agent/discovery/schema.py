@@ -103,7 +103,7 @@ def _own_index(ctx: RunContext, fingerprint: str) -> IndexJob:
 
 
 def _tell(ctx: RunContext, progress: IndexProgress) -> None:
-    ctx.progress.note(f"indexed {progress.tables_done} of {progress.tables_total} tables")
+    ctx.progress.note(f"indexed {progress.tables_seen} of {progress.tables_total} tables")
 
 
 def _describer(ctx: RunContext) -> Describer:

@@ -77,8 +77,9 @@ class _Report:
         self.job.tell(self.last)
 
     def completed(self, tally: Tally) -> IndexProgress:
-        self._write(tally, status="completed", completed_at=clock.now())
+        """The project's word first: an index that dies between the two is not finished, and says both again."""
         self.job.store.projects.set_index_status(self.job.project.id, "ready")
+        self._write(tally, status="completed", completed_at=clock.now())
         assert self.last is not None
         return self.last
 
@@ -217,17 +218,22 @@ class _Step:
     def _describe(self, tables: Sequence[TableSchema]) -> None:
         self.job.check()
         futures = [self.pool.submit(self._described, table) for table in tables]
+        rows: list[CachedTable] = []
         try:
-            rows = [future.result() for future in futures]
-        except BaseException:
+            for future in futures:
+                row = future.result()
+                self._count(row)
+                rows.append(row)
+        finally:
             for future in futures:
                 future.cancel()
-            raise
-        for row in rows:
-            if row.problem is not None:
-                self.tally.fail(key_of(row.table), row.problem)
         self._store(rows)
-        self.tally.described += len(rows)
+
+    def _count(self, row: CachedTable) -> None:
+        self.tally.described += 1
+        if row.problem is not None:
+            self.tally.fail(key_of(row.table), row.problem)
+        self.report.so_far(self.tally)
 
     def _described(self, table: TableSchema) -> CachedTable:
         """One table, sampled and described; in a thread of its own."""

@@ -68,6 +68,11 @@ class IndexProgress(Document):
     updated_at: datetime | None = None
     completed_at: datetime | None = None
 
+    @property
+    def tables_seen(self) -> int:
+        """Tables that are described, whether or not their vectors and rows are stored."""
+        return self.tables_described + self.tables_unchanged
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownTable:
