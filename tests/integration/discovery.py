@@ -174,6 +174,19 @@ class Bench:
             ["--project-id", self.project.id, "--run-id", run.id, "--max-steps", "20", *flags], given=given
         )
 
+    def index(self, *flags: str, settings: AgentSettings | None = None, said: list[str] | None = None) -> int:
+        """Index the project's tables, as mode `index-schema` does; why it failed goes to `said`."""
+        given = agentserver.Given(
+            stores=InTestStores(self.store, self.vectors),  # type: ignore[arg-type]  # the same two attributes
+            progress=self.progress,
+            settings=settings or AgentSettings.load().model_copy(update={"embedding_provider": "in-test"}),
+            stop=self.stop,
+            failed=None if said is None else said.append,
+        )
+        return agentserver.run(
+            ["--mode", "index-schema", "--project-id", self.project.id, *flags], given=given
+        )
+
     def result(self, run: DiscoveryRun) -> DiscoveryResult:
         found = self.store.discoveries.of_run(run.id)
         assert len(found) == 1

@@ -29,7 +29,7 @@ class Choice:
 
     @property
     def name(self) -> str:
-        return f"{self.provider}/{self.model}"
+        return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
 def choices_of(project: Project) -> dict[str, Choice]:
