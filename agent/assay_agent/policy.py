@@ -106,7 +106,7 @@ class IndexPolicy:
     sample_timeout_s: float = 120.0
     sample_scan_bytes: int = 1024**3
     """Bytes a source may bill for the sample of one table; one that needs more is not sampled."""
-    describe_batch: int = 200
+    describe_batch: int = 500
     """Tables whose columns are read in one catalogue query."""
     embed_batch: int = 64
     """Tables held with their samples at once: embedded in one call, stored in one write."""
@@ -117,8 +117,10 @@ class IndexPolicy:
     failures_listed: int = 500
     """Failed tables that progress and history name: the allowed share of 10,000 tables."""
     failure_chars: int = 300
-    fresh_s: float = 7 * 24 * 3600.0
-    """Seconds after which a run indexes again; the cache's rows live as long."""
+    touch_after_s: float = 24 * 3600.0
+    """Seconds for which the row of an unchanged table is let alone: its life need not be prolonged by every index."""
+    fresh_s: float = 6 * 24 * 3600.0
+    """Seconds after which a run indexes again: what the cache's rows live (seven days), less `touch_after_s`."""
     report_every_s: float = 2.0
     """Seconds between two writes of the progress."""
     description_chars: int = 4_000

@@ -7,7 +7,7 @@ import sys
 
 from tests.bench.table import HEADING
 
-PARTS = ("steps", "replay", "areas", "digest", "guard", "memory")
+PARTS = ("steps", "replay", "areas", "digest", "guard", "memory", "index")
 
 
 def main() -> None:

@@ -172,15 +172,13 @@ def test_the_cache_serves_one_warehouse_sorted(store: Store) -> None:
     assert found[0].table.sample == a_cached_table().table.sample
 
 
-def test_tables_that_are_not_listed_are_found_and_removed_with_those_of_another_warehouse(
-    store: Store,
-) -> None:
+def test_named_tables_and_those_of_another_warehouse_are_forgotten(store: Store) -> None:
     store.schema.put([a_cached_table(ref) for ref in ("old.t", "new.t")])
     store.schema.put([a_cached_table("x.t", warehouse_hash="h0")])
-    gone = [row for batch in store.schema.unlisted("project", "h1", {("default", "new.t")}) for row in batch]
-    assert {key for _, key in gone} == {("default", "old.t"), ("default", "x.t")}
-    store.schema.remove([row_id for row_id, _ in gone])
+    store.schema.forget("project", "h1", [("default", "old.t"), ("default", "x.t")])
     assert [row.table.ref for row in store.schema.tables("project", "h1")] == ["new.t"]
+    assert (store.schema.count("project", "h1"), store.schema.count("project", "h0")) == (1, 1)
+    store.schema.forget_others("project", "h1")
     assert (store.schema.count("project", "h1"), store.schema.count("project", "h0")) == (1, 0)
 
 
@@ -190,26 +188,27 @@ def test_what_is_known_of_tables_is_read_without_them_and_touched_by_name(store:
         [
             a_cached_table("a.t", structure="s1", described_by="rules", index_id="i", embedded_by="m"),
             a_cached_table("b.t", problem="locked"),
+            a_cached_table("c.t", warehouse_hash="h2"),
         ]
     )
-    known = store.schema.known("project", "h1", keys)
-    assert set(known) == set(keys[:2])
-    first = known[keys[0]]
+    known = store.schema.known("project", "h1")
+    assert set(known.tables) == set(keys[:2])
+    assert set(known.foreign) == {("default", "c.t")}
+    first, second = known.tables[keys[0]], known.tables[keys[1]]
     assert (first.structure, first.described_by, first.index_id, first.embedded_by) == (
         "s1",
         "rules",
         "i",
         "m",
     )
-    assert (first.row_count, first.problem, known[keys[1]].problem) == (3, None, "locked")
+    assert (first.row_count, first.problem, second.problem, first.cached_at) == (3, None, "locked", NOON)
     later = NOON + timedelta(hours=1)
-    store.schema.touch("project", "h1", keys[:1], at=later, row_counts={keys[0]: None})
+    store.schema.touch("project", "h1", keys[:1], at=later, row_counts={keys[1]: None})
     touched, other = store.schema.rows("project", "h1", keys)
-    assert (touched.cached_at, touched.table.row_count, touched.structure) == (later, None, "s1")
-    assert other.cached_at == NOON
-    assert store.schema.embedded("project", "h1") == {"m": 1}
+    assert (touched.cached_at, touched.table.row_count, touched.structure) == (later, 3, "s1")
+    assert (other.cached_at, other.table.row_count) == (NOON, None)
     store.schema.forget_vectors("project")
-    assert store.schema.embedded("project", "h1") == {}
+    assert {found.embedded_by for found in store.schema.known("project", "h1").tables.values()} == {""}
 
 
 def test_index_progress_is_current_and_its_history_stays(store: Store) -> None:

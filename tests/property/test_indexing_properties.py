@@ -12,6 +12,7 @@ from assay_agent.indexing.rules import describe_by_rules
 from assay_agent.indexing.structure import structure_of
 from assay_core.model.table import ColumnSchema, TableSchema
 from assay_core.store.schema import KnownTable, TableKey
+from tests.builders import NOON
 
 _NAME = st.text(max_size=6)
 _COLUMN = st.builds(
@@ -49,6 +50,7 @@ _KNOWN = st.builds(
     embedded_by=st.sampled_from(["", "m", "n"]),
     problem=st.none() | st.just("locked"),
     row_count=st.none() | st.integers(0, 10),
+    cached_at=st.just(NOON),
 )
 
 
@@ -61,6 +63,7 @@ def _done(table: TableSchema, wanted: Wanted) -> KnownTable:
         embedded_by=wanted.embedded_by,
         problem=None,
         row_count=table.row_count,
+        cached_at=NOON,
     )
 
 

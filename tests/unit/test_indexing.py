@@ -38,7 +38,7 @@ def a_table(ref: str = "main.order_items", *columns: str, **fields: Any) -> Tabl
 def known(table: TableSchema, **fields: Any) -> KnownTable:
     given: dict[str, Any] = {
         "structure": structure_of(table), "described_by": "rules", "index_id": "i1", "embedded_by": "m",
-        "problem": None, "row_count": 7,
+        "problem": None, "row_count": 7, "cached_at": NOON,
     }  # fmt: skip
     return KnownTable(**given | fields)
 
@@ -163,7 +163,7 @@ def test_a_whole_young_index_of_this_warehouse_is_fresh() -> None:
     assert why(None) == "nothing was indexed yet"
     assert why(a_progress(status="running")) == "the last index was not finished"
     assert why(a_progress(), warehouse_hash="h2") == "the project's datasources have changed since"
-    assert why(a_progress(), now=NOON + timedelta(days=8)) == "the last index is older than 7 days"
+    assert why(a_progress(), now=NOON + timedelta(days=7)) == "the last index is older than 6 days"
     assert why(a_progress(), cached=2) == "1 of 3 tables have expired"
     assert why(a_progress(), vectors=2) == "the tables cannot be searched"
     assert why(a_progress(), embedding_model="another") == "the tables cannot be searched"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from assay_core.model.table import ColumnCategory
 
@@ -26,6 +27,7 @@ _CODE_NAME = re.compile(
 _TIME_NAME = re.compile(r"(?i)(^|_)(date|time|timestamp|datetime|created|updated|modified)$|_(at|on|ts)$")
 
 
+@lru_cache(maxsize=1_024)
 def kind_of(label: str) -> str:
     """STRING INT64 FLOAT64 BOOL TIMESTAMP DATE BYTES or RECORD; what is not known is a STRING."""
     text = label.strip()

@@ -6,7 +6,7 @@ unless the project names a model for the layer `table_descriptions`; description
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from assay_agent.context import RunContext
@@ -17,9 +17,12 @@ from assay_agent.indexing.job import IndexJob, sample_limits
 from assay_agent.indexing.pipeline import index_tables
 from assay_agent.indexing.scope import warehouse_hash
 from assay_agent.llm.layers import description_choice
+from assay_agent.policy import Policy
 from assay_core import clock, log
 from assay_core.errors import ConfigError, TransientError
+from assay_core.model.project import Project
 from assay_core.model.table import TableSchema
+from assay_core.store.client import Store
 from assay_core.store.schema import IndexProgress
 from assay_core.vectors import names
 
@@ -46,17 +49,27 @@ def load_schema(ctx: RunContext) -> Schema:
             )
         _logger.info("indexing first", reason=stale)
         index_tables(_own_index(ctx, fingerprint))
-    cached = ctx.store.schema.tables(ctx.project.id, fingerprint)
+    schema = read_schema(
+        ctx.store,
+        ctx.project,
+        policy=ctx.policy,
+        keywords=[word for area in ctx.areas for word in area.keywords],
+    )
+    found = {"schema_tokens": schema.catalog.tokens, "schema_table_count": schema.catalog.table_count}
+    ctx.fenced.mark(set=found)
+    return schema
+
+
+def read_schema(store: Store, project: Project, *, policy: Policy, keywords: Sequence[str]) -> Schema:
+    """What is cached of a project's tables, and their catalogue."""
+    cached = store.schema.tables(project.id, warehouse_hash(project))
     tables = {(row.table.datasource_id, row.table.ref): row.table for row in cached}
-    keywords = [word for area in ctx.areas for word in area.keywords]
-    policy = ctx.policy.exploration
     catalog = render_catalog(
         list(tables.values()),
         keywords=keywords,
-        budget_tokens=policy.catalog_tokens,
-        max_keywords=policy.catalog_keywords,
+        budget_tokens=policy.exploration.catalog_tokens,
+        max_keywords=policy.exploration.catalog_keywords,
     )
-    ctx.fenced.mark(set={"schema_tokens": catalog.tokens, "schema_table_count": catalog.table_count})
     return Schema(tables=tables, catalog=catalog)
 
 

@@ -1,17 +1,19 @@
 """One index, from listing to the last row. The only effectful order of things in this package.
 
-    list ─► per 200 tables: describe ─► plan ─► unchanged: keep │ embed again │ per 64: sample ─► description ─► embed ─► store
+    list ─► per 500 tables: describe ─► plan ─► unchanged: keep │ embed again │ per 64: sample ─► description ─► embed ─► store
 
 A row is stored after its vector, so that a row says what is done; what an index that died had stored is not done again. A
-description that was paid for is stored at once. Memory holds the names of all tables and 200 tables' columns.
+description that was paid for is stored at once. Memory holds the names and digests of all tables, the columns of 500 and the
+samples of 64.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from assay_agent.indexing.describer import Description
@@ -25,7 +27,7 @@ from assay_core.encoding import json_value
 from assay_core.errors import AssayError, ConfigError, QueryError, StopRequested, TransientError
 from assay_core.model.table import CachedTable, TableSchema
 from assay_core.store import faults
-from assay_core.store.schema import IndexProgress, KnownTable, TableKey
+from assay_core.store.schema import IndexProgress, KnownTable, KnownTables, TableKey
 
 _logger = log.logger(__name__)
 Item = TypeVar("Item")
@@ -124,14 +126,15 @@ def _index(job: IndexJob, report: _Report) -> Tally:
             f"the warehouse ({sources}) has no tables that this user can see; load data or grant SELECT"
         )
     vectors = TableVectors(job)
-    vectors.prepare()
+    cached = job.store.schema.known(job.project.id, job.warehouse_hash)
+    known = vectors.prepare(cached.tables)
     with ThreadPoolExecutor(max_workers=job.policy.threads, thread_name_prefix="table") as pool:
         for name, refs in listed.items():
-            step = _Step(job, job.warehouses[name], vectors, tally, report, pool)
+            step = _Step(job, job.warehouses[name], known, vectors, tally, report, pool)
             for batch in _batches(refs, job.policy.describe_batch):
                 step.index(batch)
     tally.embedding_model = job.embedder.model if vectors.in_use else ""
-    _forget_gone(job, vectors, _keys(listed) - tally.lost)
+    _forget_gone(job, vectors, cached, _keys(listed) - tally.lost)
     return tally
 
 
@@ -141,6 +144,7 @@ class _Step:
 
     job: IndexJob
     warehouse: Warehouse
+    known: Mapping[TableKey, KnownTable]
     vectors: TableVectors
     tally: Tally
     report: _Report
@@ -157,18 +161,16 @@ class _Step:
             )
             for table in self._columns([ref.ref for ref in refs])
         ]
-        known = job.store.schema.known(
-            job.project.id, job.warehouse_hash, [key_of(table) for table in tables]
-        )
-        wanted = job.wanted
-        if not self.vectors.in_use:  # nothing can be embedded: what is described is as good as done
-            known = {key: _without_vector(found, wanted.embedded_by) for key, found in known.items()}
-        plan = what_is_left(tables, known, wanted)
-        self._keep(plan, known)
+        plan = what_is_left(tables, self.known, job.wanted)
+        self._keep(plan)
         for chunk in _batches(plan.embed, job.policy.embed_batch):
             self._embed_again(chunk)
         for chunk in _batches(plan.describe, job.policy.embed_batch):
             self._describe(chunk)
+
+    @property
+    def _touch_after(self) -> timedelta:
+        return timedelta(seconds=self.job.policy.touch_after_s)
 
     def _columns(self, refs: Sequence[str]) -> list[TableSchema]:
         """The tables' columns; a batch that is refused is halved until the tables at fault are alone."""
@@ -181,17 +183,20 @@ class _Step:
             self.tally.fail((self.warehouse.datasource_id, refs[0]), str(error), lost=True)
             return []
 
-    def _keep(self, plan: Plan, known: dict[TableKey, KnownTable]) -> None:
+    def _keep(self, plan: Plan) -> None:
         if not plan.unchanged:
             return
         job = self.job
+        now = clock.now()
         keys = [key_of(table) for table in plan.unchanged]
-        counts = {
-            key_of(table): table.row_count
-            for table in plan.unchanged
-            if table.row_count != known[key_of(table)].row_count
-        }
-        job.store.schema.touch(job.project.id, job.warehouse_hash, keys, at=clock.now(), row_counts=counts)
+        counts = {key_of(table): table.row_count for table in plan.unchanged}
+        job.store.schema.touch(
+            job.project.id,
+            job.warehouse_hash,
+            [key for key in keys if now - self.known[key].cached_at > self._touch_after],
+            at=now,
+            row_counts={key: count for key, count in counts.items() if count != self.known[key].row_count},
+        )
         self.tally.done += len(keys)
         self.tally.unchanged += len(keys)
         self.report.so_far(self.tally)
@@ -285,22 +290,14 @@ class _Step:
         self.report.so_far(self.tally)
 
 
-def _without_vector(known: KnownTable, embedded_by: str) -> KnownTable:
-    return KnownTable(
-        structure=known.structure,
-        described_by=known.described_by,
-        index_id=known.index_id,
-        embedded_by=embedded_by,
-        problem=known.problem,
-        row_count=known.row_count,
-    )
-
-
-def _forget_gone(job: IndexJob, vectors: TableVectors, kept: set[TableKey]) -> None:
-    """Rows of tables that are no longer there, or of another warehouse; their vectors first."""
-    for batch in job.store.schema.unlisted(job.project.id, job.warehouse_hash, kept):
-        vectors.remove([key for _, key in batch if key not in kept])
-        job.store.schema.remove([row_id for row_id, _ in batch])
+def _forget_gone(job: IndexJob, vectors: TableVectors, cached: KnownTables, kept: set[TableKey]) -> None:
+    """Tables that are no longer there, and rows of another warehouse; vectors first, so that what is left is found again."""
+    gone = [key for key in cached.tables if key not in kept]
+    vectors.remove([*gone, *(key for key in cached.foreign if key not in kept)])
+    for batch in _batches(gone, job.policy.describe_batch):
+        job.store.schema.forget(job.project.id, job.warehouse_hash, batch)
+    if cached.foreign:
+        job.store.schema.forget_others(job.project.id, job.warehouse_hash)
 
 
 def _keys(listed: dict[str, Sequence[TableRef]]) -> set[TableKey]:

@@ -5,7 +5,10 @@ Where a job does not need vectors, the first failure of their store or of the em
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from assay_agent.indexing.job import IndexJob
 from assay_agent.indexing.rules import BY_RULES, name_in_words
@@ -13,7 +16,7 @@ from assay_agent.ports import Point
 from assay_core import log
 from assay_core.errors import TransientError
 from assay_core.model.table import CachedTable
-from assay_core.store.schema import TableKey
+from assay_core.store.schema import KnownTable, TableKey
 from assay_core.vectors import names
 
 _logger = log.logger(__name__)
@@ -35,9 +38,18 @@ class TableVectors:
         self._collection = names.schema(job.project.id)
         self.in_use = True
 
-    def prepare(self) -> None:
-        """A collection of the right size that holds what the cache says it holds; else an empty one, and a cache that says so."""
-        self._unless_gone(self._prepare)
+    def prepare(self, known: Mapping[TableKey, KnownTable]) -> dict[TableKey, KnownTable]:
+        """A collection of the right size that holds what the cache says it holds; else an empty one, and a cache that says so.
+
+        Returns what is known from then on. Without vectors what is described is as good as done.
+        """
+        whole: list[bool] = []
+        self._unless_gone(lambda: whole.append(self._prepare(known)))
+        if not self.in_use:
+            return {key: replace(found, embedded_by=self._job.embedder.model) for key, found in known.items()}
+        return (
+            dict(known) if whole[0] else {key: replace(found, embedded_by="") for key, found in known.items()}
+        )
 
     def add(self, rows: Sequence[CachedTable]) -> list[CachedTable]:
         """Embed and put; returns the rows with what they were embedded by."""
@@ -47,18 +59,21 @@ class TableVectors:
 
     def remove(self, keys: Sequence[TableKey]) -> None:
         points = [names.table_point_id(self._job.project.id, *key) for key in keys]
-        self._unless_gone(lambda: self._job.vectors.delete(self._collection, points))
+        for start in range(0, len(points), self._job.policy.describe_batch):
+            batch = points[start : start + self._job.policy.describe_batch]
+            self._unless_gone(partial(self._job.vectors.delete, self._collection, batch))
 
-    def _prepare(self) -> None:
+    def _prepare(self, known: Mapping[TableKey, KnownTable]) -> bool:
         job = self._job
-        by_model = job.store.schema.embedded(job.project.id, job.warehouse_hash)
-        known = by_model.get(job.embedder.model, 0)
-        whole = known > 0 and len(by_model) == 1 and job.vectors.count(self._collection) >= known
+        by_model = Counter(found.embedded_by for found in known.values() if found.embedded_by)
+        mine = by_model[job.embedder.model]
+        whole = 0 < mine == by_model.total() and job.vectors.count(self._collection) >= mine
         if not whole:
             if by_model:
                 job.store.schema.forget_vectors(job.project.id)
             job.vectors.drop(self._collection)
         job.vectors.ensure_collection(self._collection, job.embedder.dimensions)
+        return whole
 
     def _put(self, rows: Sequence[CachedTable]) -> None:
         vectors = self._job.embedder.embed([embedded_text(row) for row in rows])
