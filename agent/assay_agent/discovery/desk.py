@@ -1,7 +1,8 @@
 """The schema desk: answers lookups and searches during exploration, and keeps their budgets.
 
-One per exploration. Lookups read what the schema phase loaded (no warehouse traffic), searches embed once and query the index
-once. A replay goes through the same desk, which is how a resumed run gets its budgets and its "already shown" back.
+One per exploration. Lookups read what the schema phase loaded and the samples from the schema cache (no warehouse traffic),
+searches embed once and query the index once. A replay goes through the same desk, which is how a resumed run gets its budgets
+and its "already shown" back.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class SchemaDesk:
             self.lookups += 1
         shown = wanted[: policy.lookup_tables_per_call]
         text = lookup_message(
-            shown,
+            self.schema.sampled(shown),
             known=known,
             missing=missing,
             dropped=[table.ref for table in wanted[policy.lookup_tables_per_call :]],

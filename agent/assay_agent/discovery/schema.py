@@ -6,8 +6,9 @@ unless the project names a model for the layer `table_descriptions`; description
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from assay_agent.context import RunContext
 from assay_agent.evidence.catalog import Catalog, render_catalog
@@ -23,18 +24,38 @@ from assay_core.errors import ConfigError, TransientError
 from assay_core.model.project import Project
 from assay_core.model.table import TableSchema
 from assay_core.store.client import Store
-from assay_core.store.schema import IndexProgress
+from assay_core.store.schema import IndexProgress, TableKey
 from assay_core.vectors import names
 
 _logger = log.logger(__name__)
+Sample = list[dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """Tables by (datasource, ref), and the catalogue for the prompt."""
+    """Tables by (datasource, ref), and the catalogue for the prompt.
 
-    tables: Mapping[tuple[str, str], TableSchema]
+    Samples are the larger half of a cache: with `read_samples` they are left there until a table is looked up.
+    """
+
+    tables: Mapping[TableKey, TableSchema]
     catalog: Catalog
+    read_samples: Callable[[Sequence[TableKey]], Mapping[TableKey, Sample]] | None = None
+
+    def sampled(self, tables: Sequence[TableSchema]) -> list[TableSchema]:
+        """The tables with their samples; without, where the cache does not answer."""
+        if self.read_samples is None or not tables:
+            return list(tables)
+        keys = [(table.datasource_id, table.ref) for table in tables]
+        try:
+            samples = self.read_samples(keys)
+        except TransientError as error:
+            _logger.warning("samples not read", error=str(error))
+            return list(tables)
+        return [
+            table.model_copy(update={"sample": samples.get(key, [])})
+            for key, table in zip(keys, tables, strict=True)
+        ]
 
 
 def load_schema(ctx: RunContext) -> Schema:
@@ -62,7 +83,13 @@ def load_schema(ctx: RunContext) -> Schema:
 
 def read_schema(store: Store, project: Project, *, policy: Policy, keywords: Sequence[str]) -> Schema:
     """What is cached of a project's tables, and their catalogue."""
-    cached = store.schema.tables(project.id, warehouse_hash(project))
+    fingerprint = warehouse_hash(project)
+
+    def read_samples(keys: Sequence[TableKey]) -> Mapping[TableKey, Sample]:
+        rows = store.schema.rows(project.id, fingerprint, keys)
+        return {(row.table.datasource_id, row.table.ref): row.table.sample for row in rows}
+
+    cached = store.schema.tables(project.id, fingerprint, samples=False)
     tables = {(row.table.datasource_id, row.table.ref): row.table for row in cached}
     catalog = render_catalog(
         list(tables.values()),
@@ -70,7 +97,7 @@ def read_schema(store: Store, project: Project, *, policy: Policy, keywords: Seq
         budget_tokens=policy.exploration.catalog_tokens,
         max_keywords=policy.exploration.catalog_keywords,
     )
-    return Schema(tables=tables, catalog=catalog)
+    return Schema(tables=tables, catalog=catalog, read_samples=read_samples)
 
 
 def _stale(ctx: RunContext, fingerprint: str) -> str | None:
