@@ -123,5 +123,8 @@ def test_what_the_command_prints_and_how_it_ends(shop: Shop) -> None:
     assert failed.returncode == 10
     [line] = [line for line in failed.stderr.splitlines() if line.startswith("error:")]
     assert line.startswith("error: the script has no further reply for table_descriptions")
+    (shop.place / "shop.duckdb").rename(shop.place / "elsewhere.duckdb")
+    gone = shop.index("--json", answers=0)
+    assert (gone.returncode, gone.stdout) == (10, "")
     assert shop.index("--project", "nobody", answers=0).returncode == 10
     assert shop.index("--max-tokens", "none", answers=0).returncode == 10

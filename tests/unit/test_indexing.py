@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from assay_agent.agentserver import check
+from assay_agent.discovery.schema import Schema
+from assay_agent.evidence.catalog import Catalog
 from assay_agent.indexing.asking import description_messages, read_description
 from assay_agent.indexing.describer import Description, ModelDescriber
 from assay_agent.indexing.freshness import why_not_fresh
@@ -255,6 +257,8 @@ def test_which_model_describes() -> None:
     ("argv", "said"),
     [
         (["--mode", "index-schema", "--run-id", "r"], "--run-id is of --mode discovery"),
+        (["--mode", "index-schema", "--max-steps", "5"], "--max-steps is of --mode discovery"),
+        (["--mode", "index-schema", "--max-rows", "5"], "--max-rows is of --mode discovery"),
         (["--job-id", "j", "--run-id", "r"], "--job-id is of --mode index-schema"),
         (["--refresh", "--run-id", "r"], "--refresh is of --mode index-schema"),
         ([], "required: --run-id"),
@@ -271,3 +275,25 @@ def test_an_index_needs_no_run() -> None:
     check(
         ["--project-id", "p", "--mode", "index-schema", "--job-id", "j.1", "--refresh", "--max-tokens", "9"]
     )
+
+
+# --------------------------------------------------------------------------------------------------- samples in a run
+
+
+def test_samples_are_read_when_a_table_is_looked_up_and_missed_where_the_cache_is_away() -> None:
+    table = a_table()
+    asked: list[Any] = []
+
+    def read(keys: Any) -> Any:
+        asked.append(list(keys))
+        if len(asked) > 1:
+            raise TransientError("away", dependency="mongodb")
+        return {("default", table.ref): [{"id": 1}]}
+
+    schema = Schema(
+        tables={}, catalog=Catalog(text="", tokens=0, table_count=0, omitted=0), read_samples=read
+    )
+    assert schema.sampled([]) == []
+    assert schema.sampled([table])[0].sample == [{"id": 1}]
+    assert schema.sampled([table]) == [table]
+    assert asked == [[("default", table.ref)]] * 2

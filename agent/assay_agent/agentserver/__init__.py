@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.agentserver.arguments import INDEX_SCHEMA, check, parser, run_options
+from assay_agent.agentserver.arguments import INDEX_BUDGETS, INDEX_SCHEMA, check, parser, run_options
 from assay_agent.agentserver.attempt import Attempt, Given
 from assay_agent.agentserver.indexing import Indexing
 from assay_agent.agentserver.outcome import say, verdict_of
@@ -27,10 +27,11 @@ from assay_core.store import faults
 from assay_core.store.fence import Fence, FencedRun
 from assay_core.store.owner import local_owner
 
-__all__ = ["BUDGETS", "Given", "check", "main", "run"]
+__all__ = ["BUDGETS", "BUDGETS_OF_INDEX", "Given", "check", "main", "run"]
 
 BUDGETS = {str(budget): flag for budget, flag in FLAGS.items()}
 """Budget → flag, as the run document names it."""
+BUDGETS_OF_INDEX = {str(budget): FLAGS[budget] for budget in INDEX_BUDGETS}
 
 _logger = log.logger(__name__)
 

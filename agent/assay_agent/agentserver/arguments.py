@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from assay_agent.budgets import FLAGS, Amounts
+from assay_agent.budgets import FLAGS, Amounts, Budget
 from assay_agent.policy import ExplorationPolicy
 from assay_agent.wiring import RunOptions
 from assay_core.errors import ConfigError
@@ -16,6 +16,23 @@ _MAX_STEPS = 10_000
 _MAX_AMOUNT = 1e18
 DISCOVERY, INDEX_SCHEMA = "discovery", "index-schema"
 _EFFORT_STEPS = {"lower": 20, "low": 40, "medium": 60, "high": 80, "higher": 100}
+
+
+INDEX_BUDGETS = (Budget.TOKENS, Budget.COST_USD, Budget.SECONDS)
+"""What an index may be kept from spending; what it reads of a table is bounded as it is."""
+_DISCOVERY_FLAGS = (
+    *(
+        "--run-id",
+        "--max-steps",
+        "--min-steps",
+        "--areas",
+        "--effort",
+        "--resume",
+        "--test",
+        "--require-index",
+    ),
+    *(flag for budget, flag in FLAGS.items() if budget not in INDEX_BUDGETS),
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -126,8 +143,9 @@ def limits_of(arguments: argparse.Namespace) -> Amounts:
 def _refuse_mixed(arguments: argparse.Namespace) -> None:
     """A flag of one mode means nothing in the other."""
     if arguments.mode == INDEX_SCHEMA:
-        if arguments.run_id is not None:
-            raise ConfigError("--run-id is of --mode discovery; an index takes --job-id (see --help)")
+        for flag in _DISCOVERY_FLAGS:
+            if getattr(arguments, flag[2:].replace("-", "_")):
+                raise ConfigError(f"{flag} is of --mode discovery (see --help)")
         return
     if arguments.run_id is None:
         raise ConfigError("the following arguments are required: --run-id (see --help)")

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from contextlib import closing
+from datetime import datetime
 
 from assay_agent import agentserver
 from assay_agent.cli.configuration import SecretsWithPassword
@@ -13,6 +14,7 @@ from assay_agent.cli.execution import chosen_or_stored, stores_of
 from assay_agent.cli.terminal import TerminalProgress, console
 from assay_agent.settings import AgentSettings
 from assay_agent.wiring import open_secrets
+from assay_core import clock
 from assay_core.store.schema import IndexProgress
 
 _SHOWN_FAILURES = 20
@@ -23,6 +25,7 @@ def index(arguments: argparse.Namespace) -> int:
     settings = AgentSettings.load()
     argv = _flags(arguments)
     problems: list[str] = []
+    started = clock.now()
     bar = TerminalProgress(console(stderr=True), quiet=arguments.quiet)
     with bar as progress, closing(stores_of(arguments, settings)) as starting:
         stores, chosen = chosen_or_stored(arguments, starting, progress.note)
@@ -38,7 +41,7 @@ def index(arguments: argparse.Namespace) -> int:
         )
         code = agentserver.run(["--project-id", chosen.project.id, *argv], given=given)
         progress.stop()
-        done = stores.store.schema.progress(chosen.project.id)
+        done = _done_since(started, stores.store.schema.progress(chosen.project.id))
         if done is not None and (code == 0 or arguments.json):
             _show(done, as_json=arguments.json)
         if code != 0:
@@ -46,9 +49,14 @@ def index(arguments: argparse.Namespace) -> int:
     return code
 
 
+def _done_since(started: datetime, last: IndexProgress | None) -> IndexProgress | None:
+    """What this command did; None where it did not come to indexing."""
+    return last if last is not None and last.updated_at is not None and last.updated_at >= started else None
+
+
 def _flags(arguments: argparse.Namespace) -> list[str]:
     argv = ["--mode", "index-schema", *(["--refresh"] if arguments.refresh else [])]
-    for flag in agentserver.BUDGETS.values():
+    for flag in agentserver.BUDGETS_OF_INDEX.values():
         asked = getattr(arguments, flag[2:].replace("-", "_"), None)
         argv += [flag, asked] if asked is not None else []
     agentserver.check(["--project-id", "p", *argv])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from assay_agent.agentserver import BUDGETS
+from assay_agent.agentserver import BUDGETS, BUDGETS_OF_INDEX
 from assay_agent.cli import (
     cancelling,
     execution,
@@ -121,7 +121,9 @@ def parser() -> argparse.ArgumentParser:
     tables.add_argument(
         "--refresh", action="store_true", help="describe every table again, unchanged ones too"
     )
-    _budget_flags(tables)
+    for flag in BUDGETS_OF_INDEX.values():
+        what = flag.removeprefix("--max-").replace("-", " ")
+        tables.add_argument(flag, metavar="N", help=f"{what} the index may spend (no limit)")
     tables.add_argument("--json", action="store_true", help="print what was done as JSON")
     tables.add_argument("--quiet", action="store_true", help="no progress")
     stop = command("cancel", "End a run for good and remove its working data", cancelling.cancel)
