@@ -99,11 +99,9 @@ def test_index_killed_in_the_middle_goes_on_and_asks_for_no_stored_description(
     assert again.returncode == 0, again.stderr
     done = IndexProgress.model_validate_json(again.stdout)
     assert (done.run_id, done.attempt, done.status) == (first.run_id, 2, "completed")
-    assert (done.tables_done, done.tables_described, done.tables_unchanged) == (
-        TABLES,
-        TABLES - len(before),
-        len(before),
-    )
+    # The server may carry out a write of the dead process after its rows were counted.
+    assert len(before) <= done.tables_unchanged < stored + WORKERS
+    assert (done.tables_done, done.tables_described) == (TABLES, TABLES - done.tables_unchanged)
     rows = shop.rows()
     assert len(rows) == shop.vectors() == TABLES
     assert {row.description for row in rows} == {"Something that was paid for."}
