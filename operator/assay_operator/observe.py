@@ -106,9 +106,10 @@ class Observer:
         job = next((found for found in jobs if found.name == name), None)
         known = (run.status.get("job") or {}).get("name") == name
         refused = self.refusals.said.get((run.uid, document.attempt))
-        if job is None and not known and document.status is RunStatus.PENDING:
-            taken = self.cluster.job(run.namespace, name) if refused == TAKEN else None
-            job = job_seen(taken, owner_uid=run.uid) if taken else None
+        if job is None and not document.status.is_terminal and (known or refused == TAKEN):
+            # The watch may lag behind what the status says, as where another operator has made the Job: it is asked for itself.
+            there = self.cluster.job(run.namespace, name)
+            job = job_seen(there, owner_uid=run.uid) if there else None
         pods = self.cache.pods(run.uid, document.attempt)
         pod = pod_seen(pods[-1][0], gone=pods[-1][1]) if pods else None
         ended = job is None or job.over or pod is None or pod.over or pod.gone

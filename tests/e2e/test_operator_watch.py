@@ -53,7 +53,7 @@ def test_api_server_restarted_under_load_loses_no_run(tenant: Tenant) -> None:
     for _ in range(2):
         time.sleep(4)
         control_plane.restart("kube-apiserver")
-        until(lambda: _answers(tenant), what="the API server")
+        until(lambda: _answers(tenant), what="the API server", limit_s=180)
     each_succeeds_with_one_job(tenant, names)
 
 
