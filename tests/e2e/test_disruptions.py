@@ -15,7 +15,8 @@ from tests.e2e.tenant import Tenant
 
 def running_at(tenant: Tenant, step: int, **spec: Any) -> dict[str, Any]:
     """A slow run that has stored a step; returns its pod."""
-    tenant.apply(slow=True, maxSteps=40, **spec)
+    wanted: dict[str, Any] = {"maxSteps": 40, **spec}
+    tenant.apply(slow=True, **wanted)
     tenant.at_step(step)
     return the_pod(tenant)
 
