@@ -89,6 +89,14 @@ class RecommendationPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TenantPolicy:
+    value_chars: int = 120
+    """Characters of a filter's value that stand in a prompt; an id is shorter."""
+    tables_named: int = 20
+    """Shared tables, and tables with a column of their own, that are named in a prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecallPolicy:
     discoveries: int = 5
     insights: int = 30
@@ -162,6 +170,7 @@ class Policy:
     analysis: AnalysisPolicy = field(default_factory=AnalysisPolicy)
     recommendation: RecommendationPolicy = field(default_factory=RecommendationPolicy)
     recall: RecallPolicy = field(default_factory=RecallPolicy)
+    tenant: TenantPolicy = field(default_factory=TenantPolicy)
     index: IndexPolicy = field(default_factory=IndexPolicy)
     checkpoint: CheckpointPolicy = field(default_factory=CheckpointPolicy)
     run: RunPolicy = field(default_factory=RunPolicy)

@@ -16,8 +16,9 @@ from assay_agent.indexing.asking import description_messages
 from assay_agent.policy import IndexPolicy
 from assay_agent.ports import Message
 from assay_core.model.table import ColumnSchema, TableSchema
+from assay_core.model.project import Datasource
 from assay_core.store.client import Store
-from tests.integration.discovery import DONE, LOOKUP, SHARE, Bench, open_bench, turn, whole
+from tests.integration.discovery import DONE, LOOKUP, SHARE, Bench, insights, open_bench, turn, whole
 
 GOLDEN = Path(__file__).parent / "golden"
 AREAS = ("--areas", "data_quality")
@@ -88,3 +89,20 @@ def test_question_about_one_table() -> None:
         ref="sales.ord", columns=columns, comment="Orders since 2019", row_count=2, sample=sample
     )
     compare("table_description", rendered(description_messages(table, IndexPolicy())))
+
+
+def test_prompts_of_a_run_for_one_tenant(store: Store, tmp_path: Path) -> None:
+    """The system prompt says whose rows there are, and the conversation holds that tenant's only."""
+    source = Datasource(
+        id="default",
+        provider="duckdb",
+        config={"path": str(tmp_path / "home" / "orders.duckdb")},
+        filter_field="customer_id",
+        filter_value="3",
+    )
+    opened = open_bench(store, tmp_path / "home", name="Orders", datasources=[source])
+    with opened.resources:
+        model = opened.script(whole(exploration=[LOOKUP, SHARE, DONE], analysis=[insights()]))
+        assert opened.go(opened.new_run(), *AREAS) == 0
+    explored = [request for request in model.requests if request.layer == "exploration"]
+    compare("exploration_tenant", rendered(explored[-1].messages))

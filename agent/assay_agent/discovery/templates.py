@@ -1,7 +1,7 @@
 """Fill the pack's templates with what this run knows. Pure apart from reading the context.
 
-Which variable holds what: PROFILE, PREVIOUS_CONTEXT, LANGUAGE in the base context; DATASET, SCHEMA_INFO, FILTER*, ANALYSIS_AREAS,
-DIALECT in exploration; TOTAL_QUERIES, QUERY_RESULTS in an area's prompt; DISCOVERY_DATE, INSIGHTS_* in recommendations.
+Which variable holds what: PROFILE, PREVIOUS_CONTEXT in the base context; SCHEMA_INFO, ANALYSIS_AREAS in exploration; TOTAL_QUERIES,
+QUERY_RESULTS in an area's prompt; DISCOVERY_DATE, INSIGHTS_* in recommendations; DATASET, DIALECT, LANGUAGE, FILTER* everywhere.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 
 from assay_agent.context import RunContext
 from assay_agent.discovery.recall import Previous
-from assay_agent.discovery.schema import Schema
+from assay_agent.discovery.schema import Schema, datasources_of
+from assay_agent.discovery.tenancy import tenant_texts
 from assay_agent.prompts import fill
 from assay_core.model.pack import Area
 
@@ -53,13 +54,18 @@ def recommendations_prompt(ctx: RunContext, *, date: str, summary: str, insights
 
 def _shared(ctx: RunContext) -> dict[str, str]:
     datasets = dict.fromkeys(name for warehouse in ctx.warehouses.values() for name in warehouse.datasets)
+    tenant = tenant_texts(
+        datasources_of(ctx.project),
+        dialects={name: warehouse.dialect for name, warehouse in ctx.warehouses.items()},
+        policy=ctx.policy.tenant,
+    )
     return {
         "DATASET": ", ".join(datasets) or ctx.project.name or "the warehouse",
         "DIALECT": ", ".join(dict.fromkeys(warehouse.dialect for warehouse in ctx.warehouses.values())),
         "LANGUAGE": ctx.project.language,
-        "FILTER": "",
-        "FILTER_CONTEXT": "",
-        "FILTER_RULE": "",
+        "FILTER": tenant.clause,
+        "FILTER_CONTEXT": tenant.context,
+        "FILTER_RULE": tenant.rule,
     }
 
 

@@ -22,6 +22,7 @@ from assay_core.errors import ConfigError, QueryError
 
 CTE_PREFIX = "assay_cte_"
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _JOINED = frozenset({"", "INNER", "CROSS", "OUTER"})
 """Kinds of join after which a condition in WHERE still speaks of the joined rows."""
 
@@ -52,6 +53,13 @@ class Filter:
     facts: Mapping[str, TableFacts]
     catalog: str | None = None
     datasource_id: str = "default"
+
+
+def condition(column: str, value: str, *, dialect: str) -> str:
+    """`column = 'value'` as a person of the dialect writes it, on one line; for texts, not for execution."""
+    name = exp.column(exp.to_identifier(column, quoted=not _PLAIN.fullmatch(column)))
+    literal = exp.Literal.string(" ".join(value.split()))
+    return exp.EQ(this=name, expression=literal).sql(dialect=dialect or None)
 
 
 def confine(tree: exp.Expr, *, language: Dialect, tenant: Filter) -> exp.Expr:
