@@ -93,6 +93,8 @@ class RunContext:
     progress: Progress
     stop: StopSignal
     deadline: Deadline
+    tenant: str = ""
+    """Whose rows the run sees, as a key; see `assay_core.model.project.tenant_of`."""
     ledger: Ledger = field(default_factory=Ledger)
     require_index: bool = False
     timings: list[PhaseTiming] = field(default_factory=list)

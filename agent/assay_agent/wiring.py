@@ -42,7 +42,7 @@ from assay_agent.settings import AgentSettings
 from assay_agent.sql.confined import ConfinedWarehouse, TenantSettings
 from assay_core import clock, log
 from assay_core.errors import ConfigError
-from assay_core.model.project import Datasource, EmbeddingConfig, Project
+from assay_core.model.project import Datasource, EmbeddingConfig, Project, tenant_of
 from assay_core.model.run import CredentialRecord, DiscoveryRun, ModelUsage
 from assay_core.store.client import Store
 from assay_core.store.fence import FencedRun
@@ -114,6 +114,7 @@ class Wiring:
         pack = open_shelf(self.settings, self.store).load(project.domain)
         areas = selected_areas(pack, project, options.areas)
         check_profile(pack, category_of(pack, project), project)
+        tenant = _same_tenant(run, project)
         model = open_models(project, self.secrets, self.settings)
         ledger = Ledger(limits=options.limits, spent=_spent_before(run))
         model.go_on(run.usage, ledger)
@@ -125,7 +126,7 @@ class Wiring:
             record=credentials.append,
             labels={"run": str(run.id), "attempt": str(fenced.fence.attempt), "project": project.id},
         )
-        fenced.mark(set={"credentials": credentials})
+        fenced.mark(set={"credentials": credentials, "tenant": tenant})
         for warehouse in warehouses.values():
             resources.callback(warehouse.close)
         return RunContext(
@@ -138,6 +139,7 @@ class Wiring:
             min_steps=options.min_steps,
             resume=options.resume,
             require_index=options.require_index,
+            tenant=tenant,
             ledger=ledger,
             fenced=fenced,
             store=self.store,
@@ -208,6 +210,16 @@ class Wiring:
             percent=percent,
             detail=f"Indexing tables: {progress.tables_seen:,} of {progress.tables_total:,}",
         )
+
+
+def _same_tenant(run: DiscoveryRun, project: Project) -> str:
+    """The tenant of the run; raises ConfigError where an earlier attempt saw another's rows, which its checkpoints hold."""
+    tenant = tenant_of(datasources_of(project))
+    if run.tenant is not None and run.tenant != tenant:
+        raise ConfigError(
+            f"run {run.id[:8]} began with another tenant filter than project {project.id} has now; start a new run"
+        )
+    return tenant
 
 
 def _spent_before(run: DiscoveryRun) -> dict[Budget, float]:

@@ -15,8 +15,8 @@ import pytest
 from assay_agent.indexing.asking import description_messages
 from assay_agent.policy import IndexPolicy
 from assay_agent.ports import Message
-from assay_core.model.table import ColumnSchema, TableSchema
 from assay_core.model.project import Datasource
+from assay_core.model.table import ColumnSchema, TableSchema
 from assay_core.store.client import Store
 from tests.integration.discovery import DONE, LOOKUP, SHARE, Bench, insights, open_bench, turn, whole
 

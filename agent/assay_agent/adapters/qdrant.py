@@ -34,7 +34,7 @@ _BATCH_BYTES = 4_000_000
 _BATCH_POINTS = 256
 _BYTES_PER_NUMBER = 22
 """Characters of one vector component in JSON, at most."""
-_INDEXED = ("project_id", "discovery_id", "type", "datasource")
+_INDEXED = ("project_id", "tenant", "discovery_id", "type", "datasource")
 
 
 class _NoCollection(AssayError):

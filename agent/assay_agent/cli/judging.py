@@ -66,6 +66,7 @@ def feedback(arguments: argparse.Namespace) -> int:
                 id=str(uuid4()),
                 project_id=discovery.project_id,
                 discovery_id=discovery.id,
+                tenant=discovery.tenant,
                 target_type=target.kind,
                 target_id=target.id,
                 target_title=target.title[:_TITLE_CHARS],

@@ -65,7 +65,7 @@ def _marked(
         collection,
         vector,
         top_k=1,
-        equals={names.PROJECT_ID: row.project_id, names.TYPE: _type(row)},
+        equals={names.PROJECT_ID: row.project_id, names.TENANT: row.tenant, names.TYPE: _type(row)},
         excluding={names.DISCOVERY_ID: own},
         min_score=ctx.policy.index.duplicate_score,
     )
@@ -90,6 +90,7 @@ def _standalone_insight(ctx: RunContext, discovery: DiscoveryResult, insight: In
         **{name: getattr(insight, name) for name in Insight.model_fields},
         project_id=discovery.project_id,
         discovery_id=discovery.id,
+        tenant=discovery.tenant,
         domain=discovery.domain,
         category=discovery.category,
         embedding_text="\n".join(part for part in parts if part),
@@ -106,6 +107,7 @@ def _standalone_recommendation(
         **{name: getattr(item, name) for name in Recommendation.model_fields},
         project_id=discovery.project_id,
         discovery_id=discovery.id,
+        tenant=discovery.tenant,
         recommendation_category=item.category,
         embedding_text="\n".join(part for part in parts if part),
         embedding_model=ctx.embedder.model,
@@ -117,6 +119,7 @@ def _point(row: StandaloneInsight | StandaloneRecommendation, vector: Sequence[f
     payload = {
         names.TYPE: _type(row),
         names.PROJECT_ID: row.project_id,
+        names.TENANT: row.tenant,
         names.DISCOVERY_ID: row.discovery_id,
         names.EMBEDDING_MODEL: row.embedding_model,
         names.CONFIDENCE: row.confidence,

@@ -11,6 +11,7 @@ from assay_agent.evidence.digest import digest
 from assay_agent.exploration.actions import Query
 from assay_agent.policy import QueryPolicy
 from assay_agent.ports import Completion, CompletionRequest, Message, QueryLimits
+from assay_agent.sql.confined import is_confined
 from assay_agent.sql.query import run_query
 from assay_core import clock
 from assay_core.model.step import ExplorationStep, StepAction
@@ -83,7 +84,7 @@ def run_step_query(ctx: RunContext, desk: SchemaDesk, action: Query, *, number: 
         thinking=action.rationale,
         query_purpose=action.purpose,
         query=action.sql,
-        query_executed=ran.executed_sql if ran.fix_attempts else None,
+        query_executed=ran.executed_sql if ran.fix_attempts or is_confined(warehouse) else None,
         datasource_id=action.datasource_id,
         error=ran.error,
         fix_attempts=ran.fix_attempts,

@@ -1,4 +1,7 @@
-"""Phase 1: what earlier discoveries and people's feedback say, as text for every prompt. Reads only."""
+"""Phase 1: what earlier discoveries and people's feedback say, as text for every prompt. Reads only.
+
+Only of runs that saw the same tenant's rows: what was found for one never reaches the prompts of another.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,11 @@ class Previous:
 def recall(ctx: RunContext) -> Previous:
     """Read the last discoveries (never one of this run's own), feedback and notes."""
     policy = ctx.policy.recall
-    earlier = ctx.store.discoveries.recent(ctx.project.id, policy.discoveries, excluding_run=ctx.run.id)
-    feedback = ctx.store.feedback.of_project(ctx.project.id, policy.feedback)
-    notes = ctx.store.memory.get(ctx.project.id).notes
+    earlier = ctx.store.discoveries.recent(
+        ctx.project.id, policy.discoveries, excluding_run=ctx.run.id, tenant=ctx.tenant
+    )
+    feedback = ctx.store.feedback.of_project(ctx.project.id, policy.feedback, tenant=ctx.tenant)
+    notes = ctx.store.memory.get(ctx.project.id, ctx.tenant).notes
     return Previous(text=render_previous(earlier, feedback, notes, policy=policy), discoveries=len(earlier))
 
 

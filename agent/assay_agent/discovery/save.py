@@ -78,6 +78,7 @@ def compose(
         id=ctx.store.discoveries.new_id(),
         project_id=ctx.project.id,
         run_id=ctx.run.id,
+        tenant=ctx.tenant,
         domain=ctx.project.domain,
         category=ctx.project.category,
         run_type=_run_type(ctx, analysis),
@@ -127,4 +128,4 @@ def remember(ctx: RunContext, discovery: DiscoveryResult, exploration: Explorati
             for insight in discovery.insights
         ],
     )
-    ctx.store.memory.remember(ctx.fenced, ctx.project.id, lesson)
+    ctx.store.memory.remember(ctx.fenced, ctx.project.id, lesson, ctx.tenant)

@@ -37,6 +37,11 @@ class TenantSettings:
     catalog: str | None = None
 
 
+def is_confined(warehouse: Warehouse) -> bool:
+    """Whether statements are rewritten for one tenant before they run, so that what ran is not what was proposed."""
+    return isinstance(warehouse, ConfinedWarehouse)
+
+
 class ConfinedWarehouse:
     """See `ports.Warehouse`. Tables that do not say whose their rows are do not exist here, but for the shared ones."""
 

@@ -24,6 +24,8 @@ class DiscoveryResult(Document):
     id: str
     project_id: str
     run_id: str | None = None
+    tenant: str = ""
+    """Whose rows it rests on (`tenant_of`); empty without a filter."""
     domain: str = ""
     category: str = ""
     run_type: RunType
@@ -46,6 +48,7 @@ class StandaloneInsight(Insight):
 
     project_id: str
     discovery_id: str
+    tenant: str = ""
     domain: str = ""
     category: str = ""
     embedding_text: str = ""
@@ -60,6 +63,7 @@ class StandaloneRecommendation(Recommendation):
 
     project_id: str
     discovery_id: str
+    tenant: str = ""
     recommendation_category: str = ""
     embedding_text: str = ""
     embedding_model: str = ""

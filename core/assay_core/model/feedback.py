@@ -12,6 +12,8 @@ class Feedback(Document):
     id: str
     project_id: str
     discovery_id: str
+    tenant: str = ""
+    """That of the discovery: a comment may tell of its rows."""
     target_type: Literal["insight", "recommendation", "exploration_step"]
     target_id: str
     target_title: str = ""

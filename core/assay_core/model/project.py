@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from pydantic import Field
 
 from assay_core.model.document import Document
+
+_TENANT_KEY = 16
+"""Characters of a tenant's key: enough to tell the tenants of one project apart."""
 
 
 class WarehouseConfig(Document):
@@ -33,6 +39,20 @@ class Datasource(WarehouseConfig):
 
     id: str = "default"
     allow_writable_credential: str | None = None
+
+
+def tenant_of(sources: Iterable[Datasource]) -> str:
+    """Whose rows runs on these datasources see, as a short key; empty where none is filtered.
+
+    What one run found reaches later runs of the same key only. The column's other names and shared tables do not change
+    whose rows they are. Pure.
+    """
+    filters = sorted(
+        (source.id, source.filter_field, source.filter_value)
+        for source in sources
+        if source.filter_field and source.filter_value
+    )
+    return hashlib.sha256(json.dumps(filters).encode()).hexdigest()[:_TENANT_KEY] if filters else ""
 
 
 class LLMConfig(Document):
@@ -140,10 +160,11 @@ class ContextNote(Document):
 class ProjectContext(Document):
     """Long-term memory of a project (collection `project_context`), written only on the terminal path.
 
-    Kept at most: 100 successful and 50 failed queries, 200 patterns, 200 notes.
+    One for each tenant of the project (`tenant_of`). Kept at most: 100 successful and 50 failed queries, 200 patterns, 200 notes.
     """
 
     project_id: str
+    tenant: str = ""
     known_schemas: list[str] = []
     successful_queries: list[str] = []
     failed_queries: list[str] = []

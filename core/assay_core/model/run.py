@@ -130,6 +130,8 @@ class DiscoveryRun(Document):
     rows_read: int = 0
     bytes_scanned: int = 0
     credentials: list[CredentialRecord] = []
+    tenant: str | None = None
+    """Whose rows it sees (`tenant_of`), fixed by its first attempt; None before that."""
     origin: RunOrigin | None = None
     suspend_requested: bool | None = None
     """The operator is about to stop the present attempt because it was asked to suspend; a resume takes it back."""

@@ -20,7 +20,7 @@ from assay_core.model.step import AnalysisStep, ExplorationStep, RecommendationS
 from assay_core.model.verdict import ValidationResult
 from assay_core.store import names
 from assay_core.store.fence import FencedRun
-from assay_core.store.rows import Put, storable
+from assay_core.store.rows import Put, of_tenant, storable
 from assay_core.store.translate import translated
 
 
@@ -117,9 +117,16 @@ class Discoveries:
         found = self.recent(project_id, 1)
         return found[0] if found else None
 
-    def recent(self, project_id: str, limit: int, excluding_run: str | None = None) -> list[DiscoveryResult]:
-        """Latest first; `excluding_run` leaves out what that run itself saved before."""
-        condition: dict[str, Any] = {"project_id": project_id}
+    def recent(
+        self,
+        project_id: str,
+        limit: int,
+        excluding_run: str | None = None,
+        *,
+        tenant: str | None = None,
+    ) -> list[DiscoveryResult]:
+        """Latest first; `excluding_run` leaves out what that run itself saved before, `tenant` those of any other."""
+        condition: dict[str, Any] = {"project_id": project_id, **of_tenant(tenant)}
         if excluding_run is not None:
             condition["run_id"] = {"$ne": excluding_run}
         with translated():

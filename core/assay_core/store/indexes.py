@@ -87,7 +87,7 @@ def needed(*, checkpoint_retention_s: float) -> tuple[Index, ...]:
         Index(names.PROJECTS, ("created_at",)),
         Index(names.PROJECTS, ("domain",)),
         Index(names.PROJECTS, ("status",)),
-        Index(names.MEMORY, ("project_id",), unique=True),
+        Index(names.MEMORY, ("project_id",)),
         Index(names.FEEDBACK, ("discovery_id", "target_type", "target_id"), unique=True),
         Index(names.FEEDBACK, ("project_id", "-created_at")),
         Index(names.SECRETS, ("namespace", "project_id", "key"), unique=True),

@@ -1,7 +1,8 @@
 """A project's long-term memory: what its runs learned, merged with caps.
 
-Written once per run on the terminal path, through the fence and by compare-and-swap, so that two runs of one
-project both count; a run that says the same twice (a resume after the write) counts once.
+One document for each tenant of a project. Written once per run on the terminal path, through the fence and by
+compare-and-swap, so that two runs of one project both count; a run that says the same twice (a resume after the write)
+counts once.
 """
 
 from __future__ import annotations
@@ -97,17 +98,19 @@ class Memory:
     def __init__(self, database: Database[dict[str, Any]]) -> None:
         self._rows = database[names.MEMORY]
 
-    def get(self, project_id: str) -> ProjectContext:
-        """Empty when nothing is remembered."""
-        return _context(self._one(project_id), project_id)
+    def get(self, project_id: str, tenant: str = "") -> ProjectContext:
+        """Empty when nothing is remembered of this tenant."""
+        return _context(self._one(_key(project_id, tenant)), project_id, tenant)
 
-    def remember(self, fenced: FencedRun, project_id: str, lesson: Lesson) -> ProjectContext:
+    def remember(
+        self, fenced: FencedRun, project_id: str, lesson: Lesson, tenant: str = ""
+    ) -> ProjectContext:
         """Merge one run's lesson; asked twice by the same run, the second time changes nothing."""
         fenced.is_mine()
-        run_id = fenced.fence.run_id
+        run_id, key = fenced.fence.run_id, _key(project_id, tenant)
         for _ in range(_TRIES):
-            found = self._one(project_id)
-            known = _context(found, project_id)
+            found = self._one(key)
+            known = _context(found, project_id, tenant)
             runs = list((found or {}).get("remembered_runs", []))
             if run_id in runs:
                 return known
@@ -118,26 +121,28 @@ class Memory:
                 "version": (found or {}).get("version", 0) + 1,
                 "updated_at": clock.now(),
             }
-            if self._swap(project_id, (found or {}).get("version"), row):
+            if self._swap(key, (found or {}).get("version"), row):
                 return grown
         raise TransientError(
             "the project's memory is being written by many runs at once", dependency="mongodb"
         )
 
-    def _one(self, project_id: str) -> dict[str, Any] | None:
+    def _one(self, key: str) -> dict[str, Any] | None:
         with translated():
-            return self._rows.find_one({"_id": project_id})
+            return self._rows.find_one({"_id": key})
 
-    def _swap(self, project_id: str, version: int | None, row: dict[str, Any]) -> bool:
+    def _swap(self, key: str, version: int | None, row: dict[str, Any]) -> bool:
         try:
             with translated():
-                done = self._rows.replace_one(
-                    {"_id": project_id, "version": version}, row, upsert=version is None
-                )
+                done = self._rows.replace_one({"_id": key, "version": version}, row, upsert=version is None)
         except DuplicateKey:
             return False
         return done.matched_count == 1 or done.upserted_id is not None
 
 
-def _context(found: dict[str, Any] | None, project_id: str) -> ProjectContext:
-    return ProjectContext.read(found) if found else ProjectContext(project_id=project_id)
+def _key(project_id: str, tenant: str) -> str:
+    return f"{project_id}:{tenant}" if tenant else project_id
+
+
+def _context(found: dict[str, Any] | None, project_id: str, tenant: str) -> ProjectContext:
+    return ProjectContext.read(found) if found else ProjectContext(project_id=project_id, tenant=tenant)

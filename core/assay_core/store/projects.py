@@ -18,7 +18,7 @@ from assay_core.model.feedback import Feedback
 from assay_core.model.project import Project
 from assay_core.model.run import DiscoveryRun, RunStatus
 from assay_core.store import names
-from assay_core.store.rows import storable
+from assay_core.store.rows import of_tenant, storable
 from assay_core.store.translate import translated
 
 _RUNS_AT_ONCE = 500
@@ -158,9 +158,9 @@ class FeedbackRows:
         with translated():
             self._rows.update_one(key, {"$set": fields, "$setOnInsert": {"_id": feedback.id}}, upsert=True)
 
-    def of_project(self, project_id: str, limit: int = 50) -> list[Feedback]:
-        """Latest first."""
-        return self._list({"project_id": project_id}, limit)
+    def of_project(self, project_id: str, limit: int = 50, *, tenant: str | None = None) -> list[Feedback]:
+        """Latest first; `tenant` leaves out what was said of any other tenant's result."""
+        return self._list({"project_id": project_id, **of_tenant(tenant)}, limit)
 
     def of_discovery(self, discovery_id: str, limit: int = 1_000) -> list[Feedback]:
         return self._list({"discovery_id": discovery_id}, limit)

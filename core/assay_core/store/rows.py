@@ -78,3 +78,13 @@ def batches(
         size += length
     if batch:
         yield batch
+
+
+def of_tenant(tenant: str | None) -> dict[str, Any]:
+    """The condition on rows that were made for one tenant; empty text is "without a filter", None is every tenant.
+
+    Rows without the field were made before it existed: they count as unfiltered, and so reach no tenant.
+    """
+    if tenant is None:
+        return {}
+    return {"tenant": tenant or {"$in": ["", None]}}

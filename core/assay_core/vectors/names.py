@@ -17,6 +17,7 @@ SCHEMA_PREFIX: Final = "assay_schema_"
 # Payload of a finding.
 TYPE: Final = "type"
 PROJECT_ID: Final = "project_id"
+TENANT: Final = "tenant"
 DISCOVERY_ID: Final = "discovery_id"
 EMBEDDING_MODEL: Final = "embedding_model"
 CONFIDENCE: Final = "confidence"
