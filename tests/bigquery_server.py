@@ -64,7 +64,7 @@ class BigQueryServer:
     """`requests` are the calls so far.
 
     `rights` are what any table answers of its permissions, None for no answer; `keys` the primary keys of tables by name;
-    `billed` the bytes that each query of a model is billed.
+    `billed` the bytes that each job is billed whose label `assay` is one of `billed_kinds`, by default each query of a model.
     """
 
     def __init__(self) -> None:
@@ -72,6 +72,7 @@ class BigQueryServer:
         self.rights: list[str] | None = []
         self.keys: dict[str, list[str]] = {}
         self.billed = 0
+        self.billed_kinds = frozenset({"query"})
         self.upstream = emulator().port
         self.scripted: list[Scripted] = []
         self.lock = threading.Lock()
@@ -134,18 +135,18 @@ class BigQueryServer:
         return {"project_id": PROJECT, "api_endpoint": self.url, **changed}
 
     @contextmanager
-    def dataset(self, *statements: str, name: str = "") -> Iterator[str]:
+    def dataset(self, *statements: str, name: str = "", project: str = PROJECT) -> Iterator[str]:
         """A new dataset with what `statements` make, run one after the other; dropped afterwards."""
         name = name or f"d_{uuid4().hex[:12]}"
         client = bigquery.Client(
-            project=PROJECT,
+            project=project,
             credentials=AnonymousCredentials(),  # type: ignore[no-untyped-call]  # google-auth is partly untyped
             client_options=ClientOptions(api_endpoint=f"http://127.0.0.1:{self.upstream}"),
         )
         client.create_dataset(name, timeout=30)
         try:
             for statement in statements:
-                config = bigquery.QueryJobConfig(default_dataset=f"{PROJECT}.{name}")
+                config = bigquery.QueryJobConfig(default_dataset=f"{project}.{name}")
                 client.query(statement, job_config=config, timeout=30, job_retry=None).result(
                     timeout=60, job_retry=None
                 )
@@ -322,7 +323,9 @@ class _Handler(BaseHTTPRequestHandler):
         if keys:
             table = json.loads(answer)
             return json.dumps(table | {"tableConstraints": {"primaryKey": {"columns": keys}}}).encode()
-        if self.owner.billed and b'"assay":"query"' in answer.replace(b" ", b"") and b'"dryRun"' not in raw:
+        labelled = [f'"assay":"{kind}"'.encode() for kind in self.owner.billed_kinds]
+        squeezed = answer.replace(b" ", b"")
+        if self.owner.billed and b'"dryRun"' not in raw and any(label in squeezed for label in labelled):
             job = json.loads(answer)
             job["statistics"].setdefault("query", {})["totalBytesBilled"] = str(self.owner.billed)
             return json.dumps(job).encode()

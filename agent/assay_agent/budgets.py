@@ -34,11 +34,27 @@ FLAGS: Mapping[Budget, str] = {
 Amounts = Mapping[Budget, float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BytesMeter:
+    """The bytes of a ledger, as a warehouse sees them: what is left for its own questions, and what those were billed."""
+
+    ledger: Ledger
+
+    def left(self) -> int | None:
+        left = self.ledger.left(Budget.BYTES)
+        return None if left is None else int(left)
+
+    def bill(self, scanned: int) -> None:
+        if scanned:
+            self.ledger.charge(Budget.BYTES, scanned)
+
+
 @dataclass(slots=True)
 class Ledger:
     """`limits` by budget, what is missing is not limited. Safe to share between threads.
 
-    Invariant: what is spent and reserved never exceeds a limit, as long as no call costs more than was reserved for it.
+    Invariant: what is spent and reserved never exceeds a limit, as long as no call costs more than was reserved for it, and
+    nothing is charged that was not.
     """
 
     limits: Amounts = field(default_factory=dict)
@@ -71,6 +87,11 @@ class Ledger:
     def release(self, reserved: Amounts) -> None:
         """Give back what was set aside for a call that spent nothing."""
         self.settle(reserved, dict.fromkeys(reserved, 0.0))
+
+    def charge(self, budget: Budget, amount: float) -> None:
+        """Count what was spent without having been set aside. It is never refused: the next reservation is."""
+        with self._lock:
+            self.spent[budget] = self.spent.get(budget, 0.0) + amount
 
     def left(self, budget: Budget) -> float | None:
         """What may still be reserved; None where there is no limit."""

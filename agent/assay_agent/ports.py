@@ -140,11 +140,27 @@ WarehouseMiddleware = Callable[[Warehouse, MiddlewareContext], Warehouse]
 """Wraps a warehouse and returns one; applied in configured order, the first named is the innermost."""
 
 
+class Meter(Protocol):
+    """What a source bills for questions of its own (catalogue, samples) is counted where the run's budget is.
+
+    The bytes of `execute` are not among them: they stand in its result, and whoever asked counts them.
+    """
+
+    def left(self) -> int | None:
+        """Bytes that may still be billed; None where there is no limit."""
+        ...
+
+    def bill(self, scanned: int) -> None:
+        """Count bytes that have been billed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarehouseSettings:
     """What an adapter's `open_warehouse(settings)` receives. `secret` is never logged (and not in `repr`).
 
-    `labels` say for whom a statement runs, to a source that keeps such a note (`run`, `attempt`, `project`).
+    `labels` say for whom a statement runs, to a source that keeps such a note (`run`, `attempt`, `project`). `meter` is None
+    where no run pays.
     """
 
     datasource_id: str
@@ -152,6 +168,7 @@ class WarehouseSettings:
     datasets: tuple[str, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    meter: Meter | None = field(default=None, repr=False, compare=False)
     secret: str | None = field(default=None, repr=False)
 
 

@@ -15,7 +15,7 @@ from assay_agent.adapters.environment_secrets import WithEnvironment
 from assay_agent.adapters.environment_secrets import open_provider as open_environment
 from assay_agent.adapters.least_privilege import judge
 from assay_agent.adapters.mongodb_secrets import MongodbSecrets
-from assay_agent.budgets import Amounts, Budget, Ledger
+from assay_agent.budgets import Amounts, Budget, BytesMeter, Ledger
 from assay_agent.context import Deadline, Progress, RunContext, StopSignal
 from assay_agent.indexing.describer import Describer, ModelDescriber, RuleDescriber
 from assay_agent.indexing.job import IndexJob, sample_limits
@@ -30,6 +30,7 @@ from assay_agent.ports import (
     EmbedderSettings,
     Inspectable,
     LanguageModel,
+    Meter,
     MiddlewareContext,
     ModelSettings,
     SecretProvider,
@@ -125,6 +126,7 @@ class Wiring:
             middleware=self.settings.middleware_names(),
             record=credentials.append,
             labels={"run": str(run.id), "attempt": str(fenced.fence.attempt), "project": project.id},
+            meter=BytesMeter(ledger=ledger),
         )
         fenced.mark(set={"credentials": credentials, "tenant": tenant})
         for warehouse in warehouses.values():
@@ -411,23 +413,24 @@ def open_warehouses(
     middleware: Sequence[str] = (),
     record: Callable[[CredentialRecord], None] | None = None,
     labels: Mapping[str, str] | None = None,
+    meter: Meter | None = None,
 ) -> dict[str, Warehouse]:
     """Every datasource of the project by id, wrapped by the named middleware, the first named innermost.
 
     A credential that could write is refused; `record` gets what was found of each one that may be used. `labels` say to a
-    source that keeps such a note for whom its statements run.
+    source that keeps such a note for whom its statements run; `meter` counts what it bills for questions of its own.
     """
     opened: dict[str, Warehouse] = {}
     try:
         for source in datasources_of(project):
             if source.id in opened:
                 raise ConfigError(f"datasources: the id {source.id!r} is used twice")
-            warehouse = opened[source.id] = _open_warehouse(source, project, secrets, labels or {})
+            warehouse = opened[source.id] = _open_warehouse(source, project, secrets, labels or {}, meter)
             found = _proven(warehouse, source)
             if record is not None:
                 record(found)
             warehouse = opened[source.id] = _wrapped(warehouse, project, middleware)
-            opened[source.id] = _confined(warehouse, source)
+            opened[source.id] = _confined(warehouse, source, meter)
     except BaseException:
         for warehouse in opened.values():
             warehouse.close()
@@ -458,7 +461,7 @@ def _proven(warehouse: Warehouse, source: Datasource) -> CredentialRecord:
     return found
 
 
-def _confined(warehouse: Warehouse, source: Datasource) -> Warehouse:
+def _confined(warehouse: Warehouse, source: Datasource, meter: Meter | None) -> Warehouse:
     """The warehouse as one tenant sees it, where the datasource has a filter."""
     if not source.filter_field and not source.filter_value:
         if source.tenant_columns or source.shared_tables:
@@ -480,11 +483,16 @@ def _confined(warehouse: Warehouse, source: Datasource) -> Warehouse:
             shared=frozenset(source.shared_tables),
             catalog=source.project_id,
         ),
+        meter=meter,
     )
 
 
 def _open_warehouse(
-    source: Datasource, project: Project, secrets: SecretProvider, labels: Mapping[str, str]
+    source: Datasource,
+    project: Project,
+    secrets: SecretProvider,
+    labels: Mapping[str, str],
+    meter: Meter | None,
 ) -> Warehouse:
     _refuse_secrets(source.config, where=f"datasource {source.id}")
     suffix = "" if source.id == "default" else f"-{source.id}"
@@ -500,6 +508,7 @@ def _open_warehouse(
         }
         | source.config,
         labels=labels,
+        meter=meter,
         secret=secret,
     )
     return cast("Warehouse", plugins.load("warehouses", source.provider)(settings))

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from assay_agent.adapters.bigquery_failures import LEAST_BILLED
+from assay_agent.settings import AgentSettings
+from assay_agent.stores import open_for_reading
 from tests.bigquery_server import ACCOUNT, BigQueryServer, bigquery_server
 from tests.integration.test_cli import assay
 
@@ -111,6 +114,24 @@ def test_a_datasource_of_the_configuration_is_explored_within_its_bytes_and_its_
         "test-connection", "warehouse", "--config", "assay.yaml", WAREHOUSE_CREDENTIALS=server.key()
     )
     assert "BigQuery 2 (project shop-1, US)" in shown.stdout
+
+
+def test_the_run_s_bytes_are_those_of_its_own_questions_too(
+    place: Path, server: BigQueryServer, dataset: str
+) -> None:
+    url = f"bigquery://shop-1/{dataset}?api_endpoint={server.url}"
+    before = len(server.jobs())
+    server.billed, server.billed_kinds = LEAST_BILLED, frozenset({"query", "catalogue"})
+    try:
+        ran = assay("run", url, "--source-env", "KEY", "--max-steps", "3", "--quiet", KEY=server.key())
+    finally:
+        server.billed, server.billed_kinds = 0, frozenset({"query"})
+    assert ran.returncode == 0, ran.stderr
+    sent = [job["labels"]["assay"] for job in server.jobs()[before:]]
+    assert sent.count("catalogue") >= 2
+    with open_for_reading(home=place / ".assay", settings=AgentSettings.load()) as stores:
+        [run] = stores.store.runs.recent()
+        assert run.bytes_scanned == len(sent) * LEAST_BILLED
 
 
 def test_a_credential_that_could_write_is_refused_by_name(

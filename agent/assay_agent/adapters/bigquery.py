@@ -1,9 +1,9 @@
 """BigQuery as a warehouse: every query rehearsed for what it is and what it reads, then billed no more than it may be.
 
 Found by the entry point `bigquery`. `settings.config`: `project_id`, and optionally `location`, `maximum_bytes_billed` (per
-query) and `api_endpoint`; `settings.datasets`, by default all of the project. The credential is `settings.secret` (the JSON
-key of a service account, or of an authorized user), else the application default. Invariant: it stands in no error, log
-or `repr`.
+query) and `api_endpoint`; `settings.datasets` (`dataset`, or `project.dataset` where another project shows its rows), by default
+all of the project. The credential is `settings.secret` (the JSON key of a service account, or of an authorized user), else the
+application default. Invariant: it stands in no error, log or `repr`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from assay_agent.adapters.bigquery_catalog import Metadata
 from assay_agent.adapters.bigquery_credentials import Identity, identity_of
 from assay_agent.adapters.bigquery_failures import LEAST_BILLED
 from assay_agent.adapters.bigquery_jobs import CALL_TIMEOUT_S, ONCE, PAGE_ROWS, Jobs
+from assay_agent.adapters.bigquery_names import known_as, ref_of
 from assay_agent.adapters.bigquery_values import label_of, read_row, readers
 from assay_agent.adapters.catalog import Catalog
 from assay_agent.adapters.cells import fetch
 from assay_agent.ports import Grants, QueryLimits, QueryResult, TableRef, Warehouse, WarehouseSettings
 from assay_agent.sql.dialects import sample_statement
-from assay_agent.sql.limits import limited
+from assay_agent.sql.limits import limited, metered
 from assay_core.errors import ConfigError
 from assay_core.model.table import TableSchema
 
@@ -59,12 +60,15 @@ class BigQueryWarehouse:
         self._datasets = settings.datasets
         self._location = settings.config.get("location")
         self._most = _bytes_setting(settings.config)
-        self._jobs = Jobs(client, identity=identity, labels=settings.labels)
+        self._meter = settings.meter
+        self._jobs = Jobs(client, identity=identity, labels=settings.labels, meter=settings.meter)
         self._metadata = Metadata(self._jobs, identity=identity)
         self._catalog = Catalog(
             datasource_id=settings.datasource_id,
             list_tables=lambda: self._metadata.tables(self._datasets),
             read_columns=self._metadata.columns,
+            ref_of=ref_of,
+            listed_as=self._metadata.listed_as,
         )
 
     @property
@@ -82,7 +86,10 @@ class BigQueryWarehouse:
     def check(self) -> str:
         """Every dataset is asked for, then whether queries may be run at all."""
         project = self._jobs.client.project
-        self._datasets = self._datasets or self._metadata.datasets()
+        self._datasets = (
+            tuple(dict.fromkeys(known_as(dataset, home=project) for dataset in self._datasets))
+            or self._metadata.datasets()
+        )
         for dataset in self._datasets:
             place = self._metadata.location(dataset)
             self._location = self._location or place
@@ -92,7 +99,7 @@ class BigQueryWarehouse:
                     "set location, or make the dataset a datasource of its own"
                 )
         self._jobs.location = self._location
-        self._jobs.dataset = bigquery.DatasetReference(project, self._datasets[0])
+        self._jobs.dataset = self._metadata.dataset(self._datasets[0])
         self._jobs.rehearse("SELECT 1")
         return f"BigQuery 2 (project {project}, {self._location})"
 
@@ -111,7 +118,11 @@ class BigQueryWarehouse:
         key, table = self._catalog.find(ref)
         named = (table.schema, table.name)
         if named not in self._metadata.stored:
-            return self.execute(sample_statement(key, limits.rows, dialect=self.dialect), limits=limits)
+            statement = sample_statement(key, limits.rows, dialect=self.dialect)
+            result = self.execute(statement, limits=metered(limits, self._meter))
+            if self._meter is not None:
+                self._meter.bill(result.bytes_scanned)
+            return result
         started = time.monotonic()
         with self._jobs.asking():
             rows = self._jobs.client.list_rows(

@@ -26,6 +26,7 @@ from assay_agent.adapters.bigquery_failures import (
     translated,
 )
 from assay_agent.adapters.statements import Running, too_slow
+from assay_agent.ports import Meter
 from assay_core.errors import ConfigError, QueryError, TransientError
 
 CALL_TIMEOUT_S = 60.0
@@ -47,8 +48,16 @@ _NOT_IN_LABELS = re.compile(r"[^a-z0-9_-]")
 class Jobs:
     """The jobs of one warehouse. `location` and `dataset` (for unqualified names) are set once they are known."""
 
-    def __init__(self, client: bigquery.Client, *, identity: Identity, labels: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        client: bigquery.Client,
+        *,
+        identity: Identity,
+        labels: Mapping[str, str],
+        meter: Meter | None = None,
+    ) -> None:
         self.client = client
+        self._meter = meter
         self.location: str | None = None
         self.dataset: bigquery.DatasetReference | None = None
         self._identity = identity
@@ -87,12 +96,17 @@ class Jobs:
             yield ran
 
     def catalogue(self, sql: str, *parameters: Any) -> list[Sequence[Any]]:
-        """All rows of a query of our own on INFORMATION_SCHEMA."""
-        config = self._config(
-            "catalogue", maximum_bytes_billed=CATALOG_BYTES, query_parameters=list(parameters)
-        )
-        with self._ran(sql, config=config, timeout_s=CATALOG_TIMEOUT_S) as (_, rows):
-            return [row.values() for row in rows]
+        """All rows of a query of our own on INFORMATION_SCHEMA, which the run pays for like any other."""
+        left = self._meter.left() if self._meter is not None else None
+        allowed = CATALOG_BYTES if left is None else min(CATALOG_BYTES, left)
+        if allowed < LEAST_BILLED:
+            raise too_many_bytes(None, allowed)
+        config = self._config("catalogue", maximum_bytes_billed=allowed, query_parameters=list(parameters))
+        with self._ran(sql, config=config, timeout_s=CATALOG_TIMEOUT_S) as (job, rows):
+            found = [row.values() for row in rows]
+        if self._meter is not None:
+            self._meter.bill(job.total_bytes_billed or 0)
+        return found
 
     @contextmanager
     def asking(self) -> Iterator[None]:

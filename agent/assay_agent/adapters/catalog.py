@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assay_agent.adapters.column_kinds import category_of, kind_of
 from assay_agent.ports import TableRef
-from assay_agent.sql.dialects import make_ref, split_ref
+from assay_agent.sql.dialects import make_ref, parts_of, split_ref
 from assay_core.errors import QueryError
 from assay_core.model.table import ColumnSchema, TableSchema
 
@@ -42,7 +42,9 @@ class CatalogColumn:
 class Catalog:
     """The tables of one datasource. `list_tables` and `read_columns` ask the source, in its own way and with its own errors.
 
-    `read_columns` gets (schema, table) pairs, at most `DESCRIBE_BATCH`, and returns their columns in table order.
+    `read_columns` gets (schema, table) pairs, at most `DESCRIBE_BATCH`, and returns their columns in table order. `ref_of` makes
+    a reference of such a pair; `listed_as` gives the reference under which a table is listed, by any name it has. A source with
+    that has several catalogues, and a name that begins with one must be listed so.
     """
 
     def __init__(
@@ -51,10 +53,14 @@ class Catalog:
         datasource_id: str,
         list_tables: Callable[[], Iterable[CatalogTable]],
         read_columns: Callable[[Sequence[tuple[str, str]]], Iterable[CatalogColumn]],
+        ref_of: Callable[[str, str], str] = make_ref,
+        listed_as: Callable[[str], str] | None = None,
     ) -> None:
         self._datasource_id = datasource_id
         self._list_tables = list_tables
         self._read_columns = read_columns
+        self._ref_of = ref_of
+        self._listed_as = listed_as
         self._listed: dict[str, CatalogTable] | None = None
 
     def tables(self) -> Sequence[TableRef]:
@@ -67,7 +73,7 @@ class Catalog:
     def describe(self, refs: Sequence[str]) -> Sequence[TableSchema]:
         """In the order asked. Raises QueryError naming the tables that do not exist or are out of scope."""
         listed = self._known()
-        wanted = [_resolve(ref, listed) for ref in refs]
+        wanted = [self._resolved(ref, listed) for ref in refs]
         missing = [ref for ref, found in zip(refs, wanted, strict=True) if found is None]
         if missing:
             raise no_such_table(*missing)
@@ -77,13 +83,13 @@ class Catalog:
         for start in range(0, len(unique), DESCRIBE_BATCH):
             batch = [(listed[key].schema, listed[key].name) for key in unique[start : start + DESCRIBE_BATCH]]
             for column in self._read_columns(batch):
-                columns[make_ref(column.schema, column.table)].append(_column_schema(column))
+                columns[self._ref_of(column.schema, column.table)].append(_column_schema(column))
         return [self._schema(key, listed[key], columns[key]) for key in found]
 
     def find(self, ref: str) -> tuple[str, CatalogTable]:
         """The listed name for `ref` and its table; raises QueryError when there is none."""
         listed = self._known()
-        key = _resolve(ref, listed)
+        key = self._resolved(ref, listed)
         if key is None:
             raise no_such_table(ref)
         return key, listed[key]
@@ -92,8 +98,16 @@ class Catalog:
         return self._listed or self._list()
 
     def _list(self) -> dict[str, CatalogTable]:
-        self._listed = {make_ref(table.schema, table.name): table for table in self._list_tables()}
+        self._listed = {self._ref_of(table.schema, table.name): table for table in self._list_tables()}
         return self._listed
+
+    def _resolved(self, ref: str, listed: dict[str, CatalogTable]) -> str | None:
+        if self._listed_as is None:
+            return _resolve(ref, listed)
+        known = self._listed_as(ref)
+        if len(parts_of(known)) > 2:
+            return known if known in listed else None
+        return _resolve(known, listed)
 
     def _schema(self, key: str, table: CatalogTable, columns: list[ColumnSchema]) -> TableSchema:
         return TableSchema(

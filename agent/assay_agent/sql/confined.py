@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from assay_agent.ports import QueryLimits, QueryResult, TableRef, Warehouse
-from assay_agent.sql.dialects import dialect_of, make_ref, split_ref
+from assay_agent.ports import Meter, QueryLimits, QueryResult, TableRef, Warehouse
+from assay_agent.sql.dialects import dialect_of, make_ref, parts_of
 from assay_agent.sql.guard import Guarded, check, parsed
+from assay_agent.sql.limits import metered
 from assay_agent.sql.rendering import render
-from assay_agent.sql.tenant import Filter, TableFacts, confine, unproven
+from assay_agent.sql.tenant import Filter, TableFacts, confine, own_rows, unproven
 from assay_core.errors import ConfigError, QueryError
 from assay_core.model.table import TableSchema
 
@@ -45,11 +46,13 @@ def is_confined(warehouse: Warehouse) -> bool:
 class ConfinedWarehouse:
     """See `ports.Warehouse`. Tables that do not say whose their rows are do not exist here, but for the shared ones."""
 
-    def __init__(self, inner: Warehouse, settings: TenantSettings) -> None:
+    def __init__(self, inner: Warehouse, settings: TenantSettings, *, meter: Meter | None = None) -> None:
         self._inner = inner
+        self._meter = meter
         self._settings = settings
         self._language = dialect_of(inner.dialect)
         self._facts: dict[str, TableFacts] = {}
+        self._listed = False
         self._confined: OrderedDict[str, None] = OrderedDict()
         if any(char < " " for char in settings.value) or (
             self._language.doubled_quotes and "\\" in settings.value
@@ -76,6 +79,7 @@ class ConfinedWarehouse:
     def tables(self) -> Sequence[TableRef]:
         """Those that may be queried. The number of rows is everybody's and is not told but for shared tables."""
         listed = self._inner.tables()
+        self._listed = True
         for start in range(0, len(listed), DESCRIBE_BATCH):
             self._inner_describe([table.ref for table in listed[start : start + DESCRIBE_BATCH]])
         shown = [(table, self._facts[table.ref]) for table in listed if table.ref in self._facts]
@@ -99,13 +103,11 @@ class ConfinedWarehouse:
 
     def sample(self, ref: str, *, limits: QueryLimits) -> QueryResult:
         found = self.describe([ref])[0].ref
-        schema, name = split_ref(found)
-        table = exp.Table(
-            this=exp.to_identifier(name, quoted=True),
-            db=exp.to_identifier(schema, quoted=True) if schema else None,
-        )
-        sql = exp.select("*").from_(table).limit(limits.rows).sql(dialect=self.dialect)
-        return self.execute(sql, limits=limits)
+        sql = self._sample_statement(self._facts[found], limits.rows)
+        result = self.execute(sql, limits=metered(limits, self._meter))
+        if self._meter is not None:
+            self._meter.bill(result.bytes_scanned)
+        return result
 
     def execute(self, sql: str, *, limits: QueryLimits) -> QueryResult:
         if sql not in self._confined:
@@ -141,9 +143,13 @@ class ConfinedWarehouse:
         """The filter with the facts of the tables that a statement names, by those names and by the full ones."""
         found: dict[str, TableFacts] = {}
         for ref in refs:
-            facts = self._facts.get(ref) or self._looked_up(ref)
+            facts = (
+                self._wildcard(ref)
+                if self._is_wildcard(ref)
+                else self._facts.get(ref) or self._looked_up(ref)
+            )
             if facts is not None:
-                found[ref] = found[make_ref(facts.schema, facts.name)] = facts
+                found[ref] = found[make_ref(facts.schema, facts.name, catalog=facts.catalog)] = facts
         return Filter(
             value=self._settings.value,
             facts=found,
@@ -157,25 +163,49 @@ class ConfinedWarehouse:
         except QueryError as error:
             if error.kind != "unknown_table":
                 raise
-            return self._wildcard(ref)
-        return self._facts[table.ref]
+            return None
+        facts = self._facts[table.ref]
+        # One of the tables that are listed under a name for all of them.
+        return replace(facts, name=parts_of(ref)[-1]) if self._is_wildcard(table.ref) else facts
+
+    def _is_wildcard(self, ref: str) -> bool:
+        return self._language.dots_split_names and parts_of(ref)[-1].endswith("*")
 
     def _wildcard(self, ref: str) -> TableFacts | None:
         """A name that ends in `*` stands for the tables that start so: all must be the tenant's by the same column."""
-        schema, name = split_ref(ref)
-        if not self._language.dots_split_names or not name.endswith("*"):
-            return None
-        self.tables()
+        catalog, schema, name = self._split(ref)
+        if not self._listed:
+            self.tables()
+        before = name[:-1]
         parts = [
             facts
             for facts in self._facts.values()
-            if facts.schema == schema and facts.name.startswith(name[:-1]) and name != "*"
+            if before and (facts.catalog, facts.schema) == (catalog, schema) and _overlap(before, facts.name)
         ]
         columns = {(facts.column, facts.kind) for facts in parts}
         if len(columns) != 1 or any(facts.shared for facts in parts):
             return None
         column, kind = columns.pop()
-        return TableFacts(schema=schema, name=name, column=column, kind=kind, wildcard=True)
+        return TableFacts(catalog=catalog, schema=schema, name=name, column=column, kind=kind, wildcard=True)
+
+    def _split(self, ref: str) -> tuple[str | None, str | None, str]:
+        """Catalogue, where it is not the datasource's own and tells tables apart; schema; table."""
+        *before, name = parts_of(ref)
+        catalog = before[-2] if len(before) > 1 and self._language.catalogs_differ else None
+        own = catalog == self._settings.catalog
+        return (None if own else catalog), (before[-1] if before else None), name
+
+    def _sample_statement(self, facts: TableFacts, rows: int) -> str:
+        """The first rows of a table; of one that stands for several, the tenant's own, as it must say itself."""
+        parts = {"catalog": facts.catalog, "db": facts.schema}
+        table = exp.Table(
+            this=exp.to_identifier(facts.name, quoted=True),
+            **{key: exp.to_identifier(part, quoted=True) for key, part in parts.items() if part},
+        )
+        query = exp.select("*").from_(table).limit(rows)
+        if self._is_wildcard(facts.name) and facts.column:
+            query = query.where(own_rows(facts, value=self._settings.value, datasource_id=self.datasource_id))
+        return query.sql(dialect=self.dialect)
 
     def _inner_describe(self, refs: Sequence[str]) -> Sequence[TableSchema]:
         described = self._inner.describe(refs)
@@ -185,7 +215,7 @@ class ConfinedWarehouse:
         return described
 
     def _facts_of(self, table: TableSchema) -> TableFacts:
-        schema, name = split_ref(table.ref)
+        catalog, schema, name = self._split(table.ref)
         named = self._settings.columns.get(table.ref) or self._settings.columns.get(name)
         wanted = named or self._settings.column
         exact = [column for column in table.columns if column.name == wanted]
@@ -196,6 +226,7 @@ class ConfinedWarehouse:
             )
         column = alike[0] if len(alike) == 1 else None
         return TableFacts(
+            catalog=catalog,
             schema=schema,
             name=name,
             column=column.name if column else None,
@@ -206,3 +237,8 @@ class ConfinedWarehouse:
     @staticmethod
     def _is_open(facts: TableFacts) -> bool:
         return facts.shared or facts.column is not None
+
+
+def _overlap(before: str, name: str) -> bool:
+    """Whether `before*` reads the table, or some of those that a listed name of the same form stands for."""
+    return name.startswith(before) or (name.endswith("*") and before.startswith(name[:-1]))

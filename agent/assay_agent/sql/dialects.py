@@ -49,6 +49,8 @@ class Dialect:
     """One quoted name with dots in it is read as several."""
     struct_literals: bool = False
     """`{'a': 1}` is a value."""
+    catalogs_differ: bool = False
+    """What stands before the schema tells tables apart; elsewhere it can only be the one there is."""
     row_kinds: bool = False
     """SELECT AS STRUCT and SELECT AS VALUE exist."""
     in_reads_a_table: bool = False
@@ -183,6 +185,7 @@ BIGQUERY = Dialect(
     function_schemas=frozenset(),
     files_as_tables=False,
     dots_split_names=True,
+    catalogs_differ=True,
     row_kinds=True,
     plain_names=True,
     backticks=True,
@@ -252,9 +255,9 @@ def dialect_names() -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------- references
 
 
-def make_ref(schema: str | None, table: str) -> str:
+def make_ref(schema: str | None, table: str, *, catalog: str | None = None) -> str:
     """The display name of a table; a part that could not be split off again as it is gets quoted."""
-    parts = [part for part in (schema, table) if part is not None]
+    parts = [part for part in (catalog, schema, table) if part is not None]
     return ".".join(
         _quoted(part) if "." in part or '"' in part or part != part.strip() else part for part in parts
     )
@@ -263,8 +266,14 @@ def make_ref(schema: str | None, table: str) -> str:
 def split_ref(ref: str) -> tuple[str | None, str]:
     """(schema, table) of a display name or of its quoted SQL form; the schema is None for a bare table name.
 
-    Of more than two parts the last two count: a leading catalogue name is dropped. Dots split within backticks too.
+    Of more than two parts the last two count: a leading catalogue name is dropped.
     """
+    parts = parts_of(ref)
+    return (parts[-2] if len(parts) > 1 else None), parts[-1]
+
+
+def parts_of(ref: str) -> tuple[str, ...]:
+    """The parts of a display name or of its quoted SQL form, one at least. Dots split within backticks too."""
     parts: list[str] = []
     rest = ref.strip()
     while rest:
@@ -275,9 +284,7 @@ def split_ref(ref: str) -> tuple[str | None, str]:
         else:
             part, _, rest = rest.partition(".")
             parts.append(part)
-    if not parts:
-        return None, ref
-    return (parts[-2] if len(parts) > 1 else None), parts[-1]
+    return tuple(parts) or (ref,)
 
 
 def quote_name(name: str, *, dialect: str = "") -> str:
@@ -292,7 +299,7 @@ def quote_name(name: str, *, dialect: str = "") -> str:
 
 def quote_ref(ref: str, *, dialect: str = "") -> str:
     """A table's display name as SQL."""
-    return ".".join(quote_name(part, dialect=dialect) for part in split_ref(ref) if part is not None)
+    return ".".join(quote_name(part, dialect=dialect) for part in parts_of(ref))
 
 
 def sample_statement(ref: str, rows: int, *, dialect: str = "") -> str:

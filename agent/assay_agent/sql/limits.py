@@ -1,19 +1,32 @@
-"""Pushing the row cap into a statement, so that a source sorts and sends no more rows than are kept.
+"""What a statement may cost, said where it is paid: the run's bytes in its limits, the row cap in its text.
 
-Works on tokens and leaves every other character of the statement as it was: a wrong guess would change the meaning, so
-whatever is not clearly safe is returned unchanged. The caller still counts rows. Pure; used by the adapters.
+With the cap in the text a source sorts and sends no more rows than are kept. That works on tokens and leaves every other
+character of the statement as it was: a wrong guess would change the meaning, so whatever is not clearly safe is returned
+unchanged. The caller still counts rows. Pure; used by the adapters.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
+from assay_agent.ports import Meter, QueryLimits
 from assay_agent.sql.dialects import grammar
 
 _ENDINGS = frozenset(
     {"limit", "offset", "fetch", "for", "into", "sample", "settings", "format", "tablesample"}
 )
+
+
+def metered(limits: QueryLimits, meter: Meter | None) -> QueryLimits:
+    """The limits of a question of our own, lowered to the bytes that the run has left."""
+    left = meter.left() if meter is not None else None
+    if left is None:
+        return limits
+    asked = limits.scan_bytes
+    return replace(limits, scan_bytes=left if asked is None else min(asked, left))
 
 
 def limited(sql: str, *, dialect: str, rows: int) -> str:

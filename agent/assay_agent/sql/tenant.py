@@ -31,7 +31,8 @@ _JOINED = frozenset({"", "INNER", "CROSS", "OUTER"})
 class TableFacts:
     """What the filter must know of a table. `column` is None when it holds no tenant; `shared` tables need none.
 
-    `wildcard`: the name stands for several tables, and pseudo-columns of it would not pass a subquery.
+    `catalog` stands before the schema where it is another than the datasource's. `wildcard`: the name stands for several tables,
+    and pseudo-columns of it would not pass a subquery.
     """
 
     schema: str | None
@@ -39,6 +40,7 @@ class TableFacts:
     column: str | None = None
     kind: str = "STRING"
     shared: bool = False
+    catalog: str | None = None
     wildcard: bool = False
 
 
@@ -46,7 +48,7 @@ class TableFacts:
 class Filter:
     """The tenant: `value` as the settings give it. `facts` are by the reference a statement uses and by the full one.
 
-    `catalog` is the only name that may stand before a schema.
+    `catalog` is the datasource's own, which may stand before a schema; another one only where the facts have it.
     """
 
     value: str
@@ -70,7 +72,7 @@ def confine(tree: exp.Expr, *, language: Dialect, tenant: Filter) -> exp.Expr:
         if cte is not None:
             _point_to(table, cte)
             continue
-        facts = _facts(table, tenant)
+        facts = _facts(table, language, tenant)
         proven = _is_proven(table, facts, language, tenant)
         _write_in_full(table, facts)
         if facts.schema is not None:
@@ -85,6 +87,14 @@ def confine(tree: exp.Expr, *, language: Dialect, tenant: Filter) -> exp.Expr:
         _filter(table, facts, language, tenant)
     _shorten_columns(tree, replaced)
     return tree
+
+
+def own_rows(facts: TableFacts, *, value: str, datasource_id: str) -> exp.EQ:
+    """`column = value`, the condition on the rows of the tenant."""
+    tenant = Filter(value=value, facts={}, datasource_id=datasource_id)
+    return exp.EQ(
+        this=exp.Column(this=exp.to_identifier(facts.column, quoted=True)), expression=_value(facts, tenant)
+    )
 
 
 def unproven(tree: exp.Expr, *, language: Dialect, tenant: Filter) -> list[str]:
@@ -107,10 +117,15 @@ def unproven(tree: exp.Expr, *, language: Dialect, tenant: Filter) -> list[str]:
             continue
         if not table.db and table.name in ctes:
             continue
-        facts = tenant.facts.get(make_ref(table.db or None, table.name))
-        whole = facts is not None and (facts.schema or "") == table.db and facts.name == table.name
-        if facts is None or not whole or table.catalog or not _is_proven(table, facts, language, tenant):
-            left.append(make_ref(table.db or None, table.name))
+        ref = make_ref(table.db or None, table.name, catalog=table.catalog or None)
+        facts = tenant.facts.get(ref)
+        whole = facts is not None and (facts.catalog or "", facts.schema or "", facts.name) == (
+            table.catalog,
+            table.db,
+            table.name,
+        )
+        if facts is None or not whole or not _is_proven(table, facts, language, tenant):
+            left.append(ref)
     return left
 
 
@@ -160,11 +175,14 @@ def _point_to(table: exp.Table, cte: str) -> None:
     table.set("this", exp.to_identifier(cte))
 
 
-def _facts(table: exp.Table, tenant: Filter) -> TableFacts:
-    ref = make_ref(table.db or None, table.name)
+def _facts(table: exp.Table, language: Dialect, tenant: Filter) -> TableFacts:
+    other = table.catalog if table.catalog != tenant.catalog else None
+    ref = make_ref(table.db or None, table.name, catalog=other or None)
+    if other and not language.catalogs_differ:
+        raise _refused(f"write {make_ref(table.db or None, table.name)} without {other!r} before it")
     facts = tenant.facts.get(ref)
-    if table.catalog and table.catalog != tenant.catalog:
-        raise _refused(f"write {ref} without {table.catalog!r} before it")
+    if facts is not None and other and facts.catalog != other:
+        facts = None
     if facts is None:
         raise _refused(f"no such table in this datasource: {ref}")
     if not facts.shared and facts.column is None:
@@ -178,12 +196,13 @@ def _write_in_full(table: exp.Table, facts: TableFacts) -> None:
     """The table by its schema and exact name; what it was called stays its alias."""
     alias = table.args.get("alias")
     if not isinstance(alias, exp.TableAlias):
-        table.set("alias", exp.TableAlias(this=table.this.copy()))
+        if not facts.wildcard:  # its name is in the facts as the statement has it
+            table.set("alias", exp.TableAlias(this=table.this.copy()))
     elif not alias.args.get("this"):
         alias.set("this", table.this.copy())
     table.set("this", exp.to_identifier(facts.name, quoted=True))
     table.set("db", exp.to_identifier(facts.schema, quoted=True) if facts.schema else None)
-    table.set("catalog", None)
+    table.set("catalog", exp.to_identifier(facts.catalog, quoted=True) if facts.catalog else None)
 
 
 def _filter(table: exp.Table, facts: TableFacts, language: Dialect, tenant: Filter) -> None:
@@ -191,9 +210,7 @@ def _filter(table: exp.Table, facts: TableFacts, language: Dialect, tenant: Filt
     outside = ("pivots", "joins", "laterals", *(("sample",) if language.subqueries_are_sampled else ()))
     moved = {part: table.args.pop(part) for part in outside if table.args.get(part)}
     alias = table.args.pop("alias")
-    condition = exp.EQ(
-        this=exp.Column(this=exp.to_identifier(facts.column, quoted=True)), expression=_value(facts, tenant)
-    )
+    condition = own_rows(facts, value=tenant.value, datasource_id=tenant.datasource_id)
     rows = exp.Select(expressions=[exp.Star()], where=exp.Where(this=condition))
     subquery = exp.Subquery(this=rows, alias=alias)
     table.replace(subquery)

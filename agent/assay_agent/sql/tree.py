@@ -194,7 +194,8 @@ def _table(node: exp.Expr, language: Dialect, seen: Seen) -> None:
         )
     if not node.db and is_cte(node):
         return
-    ref = make_ref(node.db or None, node.name)
+    catalog = node.catalog if language.catalogs_differ else ""
+    ref = make_ref(node.db or None, node.name, catalog=catalog or None)
     if ref not in seen.tables:
         seen.tables.append(ref)
 
