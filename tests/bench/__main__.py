@@ -7,7 +7,10 @@ import sys
 
 from tests.bench.table import HEADING
 
-PARTS = ("steps", "replay", "areas", "digest", "guard", "memory", "index")
+PARTS = (
+    *("steps", "replay", "areas", "digest", "guard", "memory"),
+    *("index", "startup", "resident", "catalogue"),
+)
 
 
 def main() -> None:
