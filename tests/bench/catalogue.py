@@ -23,8 +23,8 @@ from tests.integration.discovery import Bench, open_bench
 
 SIZES = (2_000, 10_000)
 STEPS = "40"
-GOAL = 0.1
-"""Of the whole DDL."""
+GOAL = 0.25
+"""Of the whole DDL, at the smaller size; the larger takes no more tokens, and so a smaller share."""
 GOAL_PROMPT_TOKENS = 60_000.0
 SCOUT = "measured-scout"
 _LARGEST: list[int] = []
