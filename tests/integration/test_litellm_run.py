@@ -150,3 +150,15 @@ def test_wrong_layers_fail_the_run_with_one_line(
     assert words in error
     assert "\n" not in error
     assert server.requests == []
+
+
+def test_model_that_does_not_exist_fails_the_run_with_one_line(store: Store, tmp_path: Path) -> None:
+    with serving([Said(status=404, error="The model `gpt-9` does not exist")]) as refusing:
+        bench = opened(store, tmp_path / "home", **layers(refusing.url, default="gpt-9"))
+        with bench.resources:
+            run = bench.new_run()
+            assert bench.go(run, *AREAS) == 10
+            error = str(bench.read(run).error)
+    assert "no model 'gpt-9'" in error
+    assert "\n" not in error
+    assert len(refusing.requests) == 1

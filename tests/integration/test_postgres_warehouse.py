@@ -78,6 +78,8 @@ def test_a_url_works_as_settings(server: PostgresServer, database: str) -> None:
 
 
 def test_the_session_is_read_only_named_and_in_utc(server: PostgresServer, database: str) -> None:
+    with server.connect(database) as connection:
+        connection.execute('CREATE SCHEMA "we ird"')
     warehouse = open_warehouse(_settings(server.config(database), datasets=("public", "we ird")))
     result = warehouse.execute(
         "SELECT current_setting('transaction_read_only'), current_setting('application_name'), "
@@ -186,3 +188,17 @@ def test_a_killed_connection_is_transient_and_the_next_statement_works(
 
 def test_the_secret_is_not_in_the_settings_repr(server: PostgresServer, database: str) -> None:
     assert PASSWORD not in repr(_settings(server.config(database)))
+
+
+def test_a_schema_that_is_not_there_and_one_that_may_not_be_used_are_told_apart(
+    server: PostgresServer, database: str
+) -> None:
+    with server.connect(database) as connection:
+        connection.execute("CREATE SCHEMA hidden")
+    config = server.config(database, user="reader")
+    with pytest.raises(
+        ConfigError, match=r"datasets names 'nowhere', and .* has these schemas: hidden, public$"
+    ):
+        open_warehouse(_settings(config, datasets=("public", "nowhere")))
+    with pytest.raises(ConfigError, match=r"reader may not use schema 'hidden' of .*; grant USAGE on it"):
+        open_warehouse(_settings(config, datasets=("hidden",)))

@@ -25,8 +25,10 @@ from assay_agent.adapters.postgres_session import (
 from assay_agent.adapters.postgres_values import LOADERS
 from assay_agent.adapters.sqlalchemy_warehouse import SqlWarehouse
 from assay_agent.ports import Grant, Grants, Warehouse, WarehouseSettings
-from assay_core.errors import AssayError
+from assay_core.errors import AssayError, ConfigError
 
+_SHOWN_SCHEMAS = 10
+"""Schemas named to someone who named one that is not there."""
 _MAX_GRANTS = 200
 """Things that a role may write to which are named; more are not needed to refuse it."""
 _PROOF = "role attributes, memberships and privileges read from the catalogue"
@@ -122,6 +124,23 @@ class _Postgres(Session):
     dialect = "postgres"
 
     def version(self, connection: sa.Connection) -> str:
+        """Raises ConfigError for a schema that is not there, or that the role may not use."""
+        rows = connection.exec_driver_sql(
+            "SELECT nspname, has_schema_privilege(oid, 'USAGE') FROM pg_namespace ORDER BY nspname"
+        )
+        usable = {str(name): bool(may) for name, may in rows}
+        for schema in self.datasets:
+            if schema not in usable:
+                others = [name for name in usable if name != "information_schema" and name[:3] != "pg_"]
+                there = ", ".join(others[:_SHOWN_SCHEMAS]) + (", …" if len(others) > _SHOWN_SCHEMAS else "")
+                raise ConfigError(
+                    f"datasets names {schema!r}, and {self._shown} has these schemas: {there or 'none'}"
+                )
+            if not usable[schema]:
+                user = connection.exec_driver_sql("SELECT current_user").scalar_one()
+                raise ConfigError(
+                    f"{user} may not use schema {schema!r} of {self._shown}; grant USAGE on it, and SELECT on its tables"
+                )
         return f"PostgreSQL {connection.exec_driver_sql('SHOW server_version').scalar_one()}"
 
     def grants(self, connection: sa.Connection) -> Grants:
