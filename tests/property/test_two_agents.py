@@ -131,6 +131,7 @@ class Machine(RuleBasedStateMachine):
             attempt=run.attempt,
             fenced=agent.fenced,
             project=Project(id=run.project_id),
+            tenant="",
             areas=(Area(id="delays", name="Delays", keywords=[], prompt=""),),
             embedder=SimpleNamespace(dimensions=8),
             vectors=vectors,
