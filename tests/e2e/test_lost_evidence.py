@@ -105,9 +105,7 @@ def test_node_that_is_deleted(tenant: Tenant) -> None:
         )
     finally:
         control_plane.restart("kubelet")
-        tenant.kubernetes.kubectl(
-            "wait", "--for=condition=Ready", f"node/{node}", "--timeout=90s", timeout_s=100
-        )
+        until(lambda: _is_ready(tenant, node), what="the node", limit_s=90)
         tenant.operator.ready()
     fails_as(tenant, "Infrastructure", "DeletionByPodGC")
     assert tenant.condition("Resumable")["status"] == "True"
@@ -128,7 +126,7 @@ def test_vectors_of_a_dead_run_go_and_those_of_a_resumable_one_stay(tenant: Tena
     try:
         of = {name: names.run(run_id_of(tenant.run(name)["metadata"]["uid"])) for name in ("dead", "kept")}
         for name in of.values():
-            if not client.collection_exists(name):
+            if name not in tenant.beside.collections.names():
                 client.create_collection(
                     name, vectors_config=models.VectorParams(size=4, distance=models.Distance.COSINE)
                 )
@@ -139,3 +137,9 @@ def test_vectors_of_a_dead_run_go_and_those_of_a_resumable_one_stay(tenant: Tena
         assert of["kept"] in tenant.beside.collections.names()
     finally:
         client.close()
+
+
+def _is_ready(tenant: Tenant, node: str) -> bool:
+    found = tenant.kubernetes.find("node", node, namespace=tenant.namespace)
+    conditions = (found or {}).get("status", {}).get("conditions") or []
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

@@ -11,8 +11,9 @@ import re
 
 from assay_agent.context import RunContext
 from assay_agent.discovery.recall import Previous
-from assay_agent.discovery.schema import Schema, datasources_of
+from assay_agent.discovery.schema import Schema
 from assay_agent.discovery.tenancy import tenant_texts
+from assay_agent.indexing.scope import datasources_of
 from assay_agent.prompts import fill
 from assay_core.model.pack import Area
 
