@@ -78,6 +78,21 @@ def test_applying_says_what_it_did_and_takes_back_what_is_not_said(
     assert "never run" in output(capsys, "project", "list")
 
 
+def test_project_of_a_cluster_s_namespace_stays_there(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "created" in output(capsys, "project", "apply", "project.yaml", "--namespace", "team-a")
+    assert '"namespace": "team-a"' in output(capsys, "project", "show", "our-shop", "--json")
+    written(place, name="Another name")
+    assert "changed" in output(capsys, "project", "apply", "project.yaml")
+    assert '"namespace": "team-a"' in output(capsys, "project", "show", "our-shop", "--json")
+    said = output(capsys, "project", "apply", "project.yaml", "--namespace", "team-b", code=10)
+    assert "the project belongs to namespace team-a" in said
+    said = output(capsys, "project", "apply", "project.yaml", "--namespace", "Team B", code=10)
+    assert said.count("\n") == 1
+    assert "--namespace must be a namespace's name" in said
+
+
 def test_stored_project_is_explored_judged_and_explored_again(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -31,6 +31,7 @@ from assay_core.store.client import Store
 from assay_core.vectors import names
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _RECORDED = (
     "status",
     "last_run_at",
@@ -52,6 +53,11 @@ def add_commands(project: argparse.ArgumentParser, shared: argparse.ArgumentPars
 
     applying = verb("apply", "Store a project as a YAML file says it", apply)
     applying.add_argument("file", type=Path, metavar="FILE")
+    applying.add_argument(
+        "--namespace",
+        metavar="NAME",
+        help="the Kubernetes namespace whose runs may name it in spec.projectRef",
+    )
     one = verb("show", "A stored project and how its latest run went", show)
     one.add_argument("id")
     one.add_argument("--json", action="store_true", help="print JSON")
@@ -83,6 +89,7 @@ def apply(arguments: argparse.Namespace) -> int:
         if not here:
             project = checked_project(project, open_shelf(settings, stores.store))
         before = stores.store.projects.get(project.id)
+        project = project.model_copy(update={"namespace": _namespace(arguments.namespace or project.namespace, before)})
         if before is not None and _said(before) == _said(project):
             console().print(f"project {project.id} is unchanged", markup=False)
             return 0
@@ -92,6 +99,20 @@ def apply(arguments: argparse.Namespace) -> int:
         f"project {project.id} {done}; explore it with: assay run --project {project.id}", markup=False
     )
     return 0
+
+
+def _namespace(wanted: str | None, before: Project | None) -> str | None:
+    """Whose it is from now on: a project never goes from one namespace to another, nor out of one."""
+    if wanted is not None and not _NAMESPACE.fullmatch(wanted):
+        raise ConfigError(
+            f"--namespace must be a namespace's name (lower-case letters, digits, dashes), not {wanted!r}"
+        )
+    owner = before.namespace if before is not None else None
+    if owner is not None and wanted is not None and wanted != owner:
+        raise ConfigError(
+            f"the project belongs to namespace {owner}; delete it there, or give this one another id"
+        )
+    return wanted or owner
 
 
 def _said(project: Project) -> dict[str, Any]:

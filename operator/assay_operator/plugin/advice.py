@@ -54,7 +54,7 @@ ADVICE: Mapping[str, Advice] = {
         "the project it names is not stored for this namespace; the run begins once it is",
         "you",
         (
-            "assay project apply -f project.yaml",
+            "assay project apply project.yaml --namespace {namespace}",
             "kubectl get drun {run}{ns} -o jsonpath={{.spec.projectRef.name}}",
         ),
     ),

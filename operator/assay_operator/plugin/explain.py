@@ -31,6 +31,7 @@ def explain(body: Mapping[str, Any]) -> str:
     words = {
         "run": name,
         "ns": f" -n {namespace}",
+        "namespace": namespace,
         "job": job_name(name, int(status.get("attempt") or 1)),
     }
     lines = [f"{name}: {phase}" + (f", {reason}" if reason != phase else "") + f": {advice.means}."]
