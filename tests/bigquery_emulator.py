@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.integration.postgres import end_with_parent, free_port
+from tests.one_at_a_time import one_at_a_time
 
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / ".bigquery"
@@ -57,7 +58,7 @@ def emulator() -> Emulator:
         )
     atexit.register(_stop, process, Path(log.name))
     _wait(port, process, Path(log.name))
-    return Emulator(port=port, pid=process.pid)
+    return Emulator(port=one_at_a_time(port), pid=process.pid)
 
 
 def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:

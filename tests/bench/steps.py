@@ -28,7 +28,7 @@ from assay_agent.stores.home import prepare
 from assay_agent.stores.server import EmbeddedServer
 from assay_core import clock
 from assay_core.model.pack import Area
-from assay_core.model.project import Project
+from assay_core.model.project import Datasource, Project
 from assay_core.model.run import DiscoveryRun, RunStep
 from assay_core.model.step import ResultColumn
 from assay_core.model.table import ColumnSchema, TableSchema
@@ -128,7 +128,7 @@ class Silent:
 def a_context(store: Store, fenced: Any, run: DiscoveryRun, result: QueryResult) -> RunContext:
     return RunContext(
         run=run,
-        project=Project(id=run.project_id),
+        project=Project(id=run.project_id, datasources=[Datasource(provider="duckdb")]),
         areas=(Area(id="a", name="A", keywords=["k"], prompt="{{QUERY_RESULTS}}"),),
         templates=Templates(
             base_context="{{PROFILE}}",
