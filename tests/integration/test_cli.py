@@ -191,6 +191,34 @@ def test_second_command_on_a_used_home_names_the_process_and_sigterm_ends_the_fi
     assert said.strip().splitlines()[-1].startswith("stopped; its steps are saved: assay show ")
 
 
+@pytest.mark.parametrize("terminated", [False, True])
+def test_a_killed_document_store_ends_the_run_in_seconds_with_one_line(place: Path, terminated: bool) -> None:
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    process = subprocess.Popen(
+        [*ASSAY, "run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "10000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    seen = ""
+    while " rows, " not in seen:
+        seen += process.stderr.readline()
+    os.kill(json.loads((place / ".assay" / "stores.json").read_text("utf-8"))["server_pid"], signal.SIGKILL)
+    if terminated:
+        process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=20)[1].strip().splitlines()
+    assert process.returncode == (143 if terminated else 11)
+    word = "stopped" if terminated else "error"
+    assert said[-1].startswith(
+        f"{word}: the embedded document store ended (signal 9); what was saved is kept: "
+    )
+    assert all(line[:1] == " " or line == said[-1] for line in said), said  # no raw log between the steps
+    script(place, {**WHOLE, "exploration": [DONE]})
+    resumed = assay(*said[-1].split("assay ")[1].split())
+    assert resumed.returncode == 0, resumed.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -90,6 +90,9 @@ class Attempt:
         try:
             return self._work(stop, resources)
         except (AssayError, StopRequested) as error:
+            if stop.exit_code is not None and self.stores.store.lost():
+                # Asked to stop while the store ended: the request is what ends the run.
+                return self._end_early(StopRequested(exit_code=stop.exit_code))
             return self._end_early(error)
         except Exception as error:  # noqa: BLE001 - a bug must still end as an outcome
             # A bug: the traceback is for a developer, the run stays resumable.
@@ -146,7 +149,8 @@ class Attempt:
                 save_partial(self.ctx, self.so_far)
             self._finish(RunStatus.FAILED, error=f"{verdict.reason}: {verdict.message}")
         except AssayError as failure:
-            _logger.error("terminal write failed", error=str(failure))
+            complain = _logger.warning if self.stores.store.lost() else _logger.error
+            complain("terminal write failed", error=str(failure))
         return verdict
 
     def _finish(self, status: RunStatus, *, error: str | None) -> None:

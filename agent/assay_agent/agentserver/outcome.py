@@ -99,7 +99,9 @@ def say(
         try:
             store.outcomes.put(outcome)
         except AssayError as error:
-            _logger.error("outcome not recorded", error=str(error))
+            # A store that is lost for good has been told already, and cannot hold this.
+            complain = _logger.warning if store.lost() else _logger.error
+            complain("outcome not recorded", error=str(error))
     _logger.info("outcome", **{key: value for key, value in outcome.stored().items() if key != "run_id"})
     with suppress(OSError):
         if termination_message.exists():

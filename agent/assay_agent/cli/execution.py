@@ -146,6 +146,9 @@ def _attempt(
     )
     code = agentserver.run(["--project-id", run.project_id, "--run-id", run.id, *argv], given=given)
     progress.stop()
+    lost = stores.store.lost()
+    if lost is not None:
+        return _tell_lost(code, lost, run.id)
     saved = _present(arguments, stores.store, run.id, out=console(stderr=True))
     if code != 0:
         _explain(code, stores.store, run.id, saved=saved)
@@ -165,6 +168,16 @@ def _present(arguments: argparse.Namespace, store: Store, run_id: str, *, out: C
     for path in written:
         out.print(f"[dim]written:[/dim] {escape(str(path))}", soft_wrap=True)
     return True
+
+
+def _tell_lost(code: int, why: str, run_id: str) -> int:
+    """What there is to say of a run whose document store ended under it; its exit code."""
+    stopped = code in (130, 143)
+    print(
+        f"{'stopped' if stopped else 'error'}: {why}; what was saved is kept: assay resume {run_id[:8]}",
+        file=sys.stderr,
+    )
+    return code if stopped else 11
 
 
 def _explain(code: int, store: Store, run_id: str, *, saved: bool) -> None:

@@ -15,6 +15,7 @@ from assay_agent.cli.terminal import TerminalProgress, console
 from assay_agent.settings import AgentSettings
 from assay_agent.wiring import open_secrets
 from assay_core import clock
+from assay_core.errors import TransientError
 from assay_core.store.schema import IndexProgress
 
 _SHOWN_FAILURES = 20
@@ -41,6 +42,11 @@ def index(arguments: argparse.Namespace) -> int:
         )
         code = agentserver.run(["--project-id", chosen.project.id, *argv], given=given)
         progress.stop()
+        lost = stores.store.lost()
+        if lost is not None:
+            raise TransientError(
+                f"{lost}; what was saved is kept (continue: the same command)", dependency="mongodb"
+            )
         done = _done_since(started, stores.store.schema.progress(chosen.project.id))
         if done is not None and (code == 0 or arguments.json):
             _show(done, as_json=arguments.json)

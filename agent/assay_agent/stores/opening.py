@@ -153,6 +153,7 @@ class Stores:
         self._closing.callback(store.close)
         self._index_documents(store)
         if self._server:
+            self._server.when_ended(store.give_up)
             announce(self._home, uri, server_pid=self._server.pid)
             self._closing.callback(lambda: (self._home / "stores.json").unlink(missing_ok=True))
         return OpenStores(

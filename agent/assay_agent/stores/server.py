@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,6 +38,9 @@ class EmbeddedServer:
         self._wrapper: subprocess.Popen[str] | None = None
         self._said: queue.Queue[dict[str, Any]] = queue.Queue()
         self._url: str | None = None
+        self._lock = threading.Lock()
+        self._ended: str | None = None
+        self._when_ended: Callable[[str], None] | None = None
         self.pid: int | None = None
 
     def start(self) -> None:
@@ -67,6 +70,14 @@ class EmbeddedServer:
             self.pid = int(said["pid"])
         return self._url
 
+    def when_ended(self, tell: Callable[[str], None]) -> None:
+        """Have `tell` called with one line once the server has ended without being asked to; at once where it has."""
+        with self._lock:
+            self._when_ended = tell
+            ended = self._ended
+        if ended is not None:
+            tell(ended)
+
     def stop(self) -> None:
         """Close the pipe, which asks the wrapper to end the server, and wait for it."""
         running = self._wrapper
@@ -84,14 +95,32 @@ class EmbeddedServer:
 
     def _listen(self, running: subprocess.Popen[str]) -> None:
         assert running.stdout is not None
+        last: dict[str, Any] = {}
         with running.stdout:
             for line in running.stdout:
-                self._said.put(json.loads(line))
+                last = json.loads(line)
+                self._said.put(last)
         self._said.put({"error": "the server ended"})
+        if self._wrapper is running:  # nobody asked for it
+            self._end(f"the embedded document store ended ({_how(last.get('code'))})")
+
+    def _end(self, why: str) -> None:
+        with self._lock:
+            self._ended = why
+            tell = self._when_ended
+        if tell is not None:
+            tell(why)
 
     def _fail(self, why: str) -> NoReturn:
         self.stop()
         raise ConfigError(f"the embedded MongoDB server in {self._home} did not start: {why}")
+
+
+def _how(code: int | None) -> str:
+    """How a child ended, as its return code says it; None where the wrapper that would know was ended too."""
+    if code is None:
+        return "its keeper was ended"
+    return f"signal {-code}" if code < 0 else f"code {code}"
 
 
 def _server_program() -> str:

@@ -68,7 +68,8 @@ def _watch(server: subprocess.Popen[str], over: threading.Event, owner: int) -> 
     while not over.wait(_POLL_S):
         if server.poll() is not None:
             reader.join(1.0)
-            return _say(error=_last_words(last) or f"the server ended with code {server.returncode}")
+            code = server.returncode
+            return _say(error=_last_words(last) or f"the server ended with code {code}", code=code)
         if not listening.is_set() and time.monotonic() > deadline:
             return _say(error=f"the server did not listen within {START_S:.0f} s")
         if os.name == "posix" and os.getppid() != owner:

@@ -39,6 +39,7 @@ class Store:
         self.client = client
         self.database: Database[dict[str, Any]] = client[database]
         self.writes_across_collections = wire_version >= _WIRE_MONGODB_8
+        self._lost: str | None = None
         self.runs = Runs(self.database)
         self.outcomes = Outcomes(self.database)
         self.checkpoints = Checkpoints(self.database)
@@ -79,6 +80,15 @@ class Store:
     def ensure_indexes(self, *, checkpoint_retention_s: float, rebuild: bool = False) -> None:
         """Create every index; `rebuild` replaces one whose options changed (a new retention), else it stays."""
         indexes.ensure(self.database, checkpoint_retention_s=checkpoint_retention_s, rebuild=rebuild)
+
+    def give_up(self, why: str) -> None:
+        """The server will not come back, as whoever owns it knows: from now on every call fails at once, and none waits."""
+        self._lost = why
+        self.client.close()
+
+    def lost(self) -> str | None:
+        """Why the server will not come back; None while it answers, or may answer again."""
+        return self._lost
 
     def close(self) -> None:
         self.client.close()

@@ -34,6 +34,9 @@ class Opened(Protocol):
     database: Database[dict[str, Any]]
     writes_across_collections: bool
 
+    def lost(self) -> str | None:
+        """Why the server will not come back; None while waiting for it makes sense."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fence:
@@ -56,6 +59,7 @@ class FencedRun:
             attempt=fence.attempt,
             owner=fence.owner,
             retry_s=retry_s,
+            lost=store.lost,
         )
         self._rows = FencedRows(store.database, run_id=fence.run_id, attempt=fence.attempt)
 
@@ -73,7 +77,8 @@ class FencedRun:
         """Change the run document if it is still ours; with nothing given, only prove that it is.
 
         `inc` adds, `push` appends (a list: each), `raise_to` never lowers. Waits up to `retry_s` for a
-        MongoDB that is gone, then `TransientError`. Applied exactly once however often it has to be sent.
+        MongoDB that is gone, then `TransientError`; at once where it is lost for good. Applied exactly once
+        however often it has to be sent.
         """
         reach("before:mark")
         self._marks.change(changes_of(set=set, inc=inc, push=push, raise_to=raise_to, unset=unset))

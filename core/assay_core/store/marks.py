@@ -30,7 +30,9 @@ _LIST_LIMIT = 2_000
 
 
 class Marks:
-    """The marks of one attempt, one at a time. Waits up to `retry_s` for a MongoDB that is gone."""
+    """The marks of one attempt, one at a time. Waits up to `retry_s` for a MongoDB that is gone, and not at
+    all once `lost` says why it will not come back.
+    """
 
     def __init__(
         self,
@@ -40,8 +42,9 @@ class Marks:
         attempt: int,
         owner: str,
         retry_s: float,
+        lost: Callable[[], str | None],
     ) -> None:
-        self._database, self._retry_s = database, retry_s
+        self._database, self._retry_s, self._lost = database, retry_s, lost
         self._run_id, self._attempt, self._owner = run_id, attempt, owner
         self._nonce = uuid4().hex[:12]
         self._count = 0
@@ -93,12 +96,12 @@ class Marks:
                 done = self._runs.update_one({**self._ours(), **guard}, changes)
             return done.matched_count == 1
 
-        if not _patiently(send, limit_s=self._retry_s):
+        if not _patiently(send, limit_s=self._retry_s, lost=self._lost):
             self._not_matched(token)
 
     def _not_matched(self, token: str) -> None:
         """One read says why; a mark whose answer was lost on the way turns out to have been applied."""
-        found = _patiently(self._look, limit_s=self._retry_s)
+        found = _patiently(self._look, limit_s=self._retry_s, lost=self._lost)
         if found is None:
             raise OwnershipLost(LossReason.MISSING, run_id=self._run_id)
         if found.get("status") == RunStatus.CANCELLED:
@@ -153,14 +156,17 @@ def _pushed(value: Any) -> dict[str, Any]:
     return {"$each": [storable(item) for item in items], "$slice": -_LIST_LIMIT}
 
 
-def _patiently(send: Callable[[], Answer], *, limit_s: float) -> Answer:
-    """Call until MongoDB answers or `limit_s` seconds are over; then its `TransientError`."""
+def _patiently(send: Callable[[], Answer], *, limit_s: float, lost: Callable[[], str | None]) -> Answer:
+    """Call until MongoDB answers, is `lost` for good, or `limit_s` seconds are over; then a `TransientError`."""
     deadline = time.monotonic() + limit_s
     tries = 0
     while True:
         try:
             return send()
-        except TransientError:
+        except TransientError as error:
+            why = lost()
+            if why is not None:
+                raise TransientError(why, dependency=error.dependency) from error
             pause = _BACKOFF_S[min(tries, len(_BACKOFF_S) - 1)]
             if time.monotonic() + pause > deadline:
                 raise
