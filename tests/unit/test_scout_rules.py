@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import duckdb
 import pytest
 
 from assay_agent.scout.questions.joins import join_questions, namings
+from assay_agent.scout.questions.profiles import profile_questions, read_profiles
 from assay_agent.scout.questions.table import table_questions
 from assay_agent.scout.roles import Profile, Roles, named_table, roles_of
 from assay_agent.scout.situation import Column, Table
@@ -338,3 +340,34 @@ def test_names_read_as_words() -> None:
     assert (mean_of("mean_radius"), mean_of("price")) == ("mean radius", "mean price")
     assert (said("genre_id"), said("id"), said("InnOuts")) == ("genre", "id", "InnOuts")
     assert sentence("InnOuts is") == "InnOuts is"
+
+
+# ---- values of another type
+
+
+def test_a_text_in_a_column_of_numbers_of_sqlite_counts_as_no_number_and_is_told() -> None:
+    table = a_table("main.readings", 429, station="TEXT", amount="REAL")
+    sql = Sql("sqlite")
+    with closing(sqlite3.connect(":memory:")) as lite:
+        lite.row_factory = sqlite3.Row
+        lite.execute("CREATE TABLE readings (station TEXT, amount REAL)")
+        values = [("abc"[n % 3], 10 + n % 50) for n in range(428)]
+        lite.executemany("INSERT INTO readings VALUES (?, ?)", [*values, ("a", "oops")])
+
+        def answer(statement: str) -> list[dict[str, Any]]:
+            check(statement, dialect="sqlite")
+            return [dict(row) for row in lite.execute(statement)]
+
+        [profile] = profile_questions(table, sql, turn=1)
+        read = read_profiles(table, {profile.key: answer(profile.sql)})
+        assert read is not None
+        assert (read[1]["amount"].low, read[1]["amount"].high, read[1]["amount"].not_numbers) == (10, 59, 1)
+        questions = table_questions(table, roles_of(table, read[1], read[0]), sql)
+        rows = {question.key.partition(":")[0]: answer(question.sql) for question in questions}
+    assert (rows["outlier"][0]["highest"], rows["outlier"][0]["n_rows"]) == (59, 428)
+    assert sum(row["n_rows"] for row in rows["group"]) == 428
+    assert rows["group"][0]["overall_mean"] == pytest.approx(sum(value for _, value in values) / 428)
+    [found] = told("data_quality", notnum__main_readings=rows["notnum"])
+    assert "no number" in found["name"]
+    assert [row["first_of_them"] for row in rows["notnum"]] == ["oops"]
+    assert not told("anomalies", outlier__main_readings__amount=rows["outlier"])

@@ -71,6 +71,8 @@ class Profile:
     distinct: int | None = None
     low: Any = None
     high: Any = None
+    not_numbers: int = 0
+    """Values of a column of numbers that are none, where the warehouse lets them in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

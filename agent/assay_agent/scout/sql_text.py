@@ -35,7 +35,20 @@ class Sql:
     def number(self, column: str) -> str:
         """The column as a floating number, so that sums cannot overflow and divisions are not whole."""
         kind = {"sqlite": "REAL", "bigquery": "FLOAT64"}.get(self.dialect, "DOUBLE PRECISION")
-        return f"CAST({self.name(column)} AS {kind})"
+        return f"CAST({self.measured(column)} AS {kind})"
+
+    def measured(self, column: str) -> str:
+        """The column where it holds a number: SQLite types values, not columns, and sorts a text above every number."""
+        name = self.name(column)
+        if self.dialect != "sqlite":
+            return name
+        return f"CASE WHEN typeof({name}) IN ('integer', 'real') THEN {name} END"
+
+    def other_than_numbers(self, column: str) -> str | None:
+        """How many values of a column of numbers are none; None where the dialect keeps them out."""
+        if self.dialect != "sqlite":
+            return None
+        return f"count({self.name(column)}) - count({self.measured(column)})"
 
     def text(self, expression: str) -> str:
         kind = {"sqlite": "TEXT", "bigquery": "STRING"}.get(self.dialect, "VARCHAR")
@@ -122,7 +135,7 @@ class Sql:
 
     def quartiles(self, table: str, column: str) -> str | None:
         """Common table expressions that end in `q`: n_rows, lowest, p25, median, p75, p99 and highest of a column."""
-        name, ref = self.name(column), self.ref(table)
+        name, ref = self.measured(column), self.ref(table)
         shares = (("p25", 0.25), ("median", 0.5), ("p75", 0.75), ("p99", 0.99))
         if self.dialect == "sqlite":
             cut = ", ".join(f"{_ranked(share)} AS {label}" for label, share in shares)

@@ -34,7 +34,11 @@ def profile_questions(table: Table, sql: Sql, *, turn: int) -> list[Question]:
             parts.append(f"count({name}) AS c{position}_filled")
             parts.append(f"{sql.distinct(column.name, table.rows)} AS c{position}_distinct")
             if is_numeric(column) or is_time(column):
-                parts += [f"min({name}) AS c{position}_min", f"max({name}) AS c{position}_max"]
+                value = sql.measured(column.name) if is_numeric(column) else name
+                parts += [f"min({value}) AS c{position}_min", f"max({value}) AS c{position}_max"]
+            others = sql.other_than_numbers(column.name) if is_numeric(column) else None
+            if others is not None:
+                parts.append(f"{others} AS c{position}_not_numbers")
         questions.append(
             Question(
                 key=key_of("profile", table.ref, str(start), *([str(turn)] if turn > 1 else [])),
@@ -69,6 +73,7 @@ def read_profiles(
                 distinct=_whole(row.get(f"c{position}_distinct")),
                 low=row.get(f"c{position}_min"),
                 high=row.get(f"c{position}_max"),
+                not_numbers=_whole(row.get(f"c{position}_not_numbers")) or 0,
             )
     return None if rows is None else (rows, profiles)
 

@@ -43,6 +43,26 @@ def missing(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     )
 
 
+def other_than_numbers(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
+    """Columns of numbers that hold something else too, with one such value each."""
+    columns = [name for name, profile in roles.profiles.items() if profile.not_numbers][:_MISSING_COLUMNS]
+    if not columns:
+        return
+    ref = sql.ref(table.ref)
+    scans = " UNION ALL ".join(
+        f"SELECT {literal(name)} AS column_name, count({sql.name(name)}) AS n_values, "
+        f"{sql.other_than_numbers(name)} AS n_not_numbers, "
+        f"min(CASE WHEN {sql.measured(name)} IS NULL THEN {sql.text(sql.name(name))} END) AS first_of_them FROM {ref}"
+        for name in columns
+    )
+    yield Question(
+        key=key_of("notnum", table.ref),
+        priority=1.1,
+        purpose=f"Values that are not numbers in columns of numbers in {table.ref}",
+        sql=f"SELECT column_name, n_values, n_not_numbers, n_not_numbers * 1.0 / n_values AS share_not_numbers, first_of_them FROM ({scans}) AS s ORDER BY share_not_numbers DESC, column_name",
+    )
+
+
 def duplicates(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
     if (
         roles.rows > _EXACT_ROWS

@@ -54,12 +54,12 @@ def grouped(
     names: Names = _NONE,
 ) -> str:
     """Groups with size and mean, the overall mean, and eta squared (the share of variance between all groups)."""
-    m, least = sql.number(measure), minimum_rows(roles.rows)
+    m, value, least = sql.number(measure), sql.measured(measure), minimum_rows(roles.rows)
     mean = sql.name(f"mean_{measure}")
     shown, join = named(sql, names, label, table="g", column="label")
     return (
-        f"WITH g AS (SELECT {group} AS label, count({sql.name(measure)}) AS n_rows, avg({m}) AS mean_value, min(centre_0) AS centre, sum(({m} - centre_0) * ({m} - centre_0)) AS squares "
-        f"FROM {sql.ref(table.ref)} CROSS JOIN {sql.centres(table.ref, [measure])} WHERE {sql.name(measure)} IS NOT NULL AND {group} IS NOT NULL GROUP BY {group}), "
+        f"WITH g AS (SELECT {group} AS label, count({value}) AS n_rows, avg({m}) AS mean_value, min(centre_0) AS centre, sum(({m} - centre_0) * ({m} - centre_0)) AS squares "
+        f"FROM {sql.ref(table.ref)} CROSS JOIN {sql.centres(table.ref, [measure])} WHERE {value} IS NOT NULL AND {group} IS NOT NULL GROUP BY {group}), "
         f"t AS (SELECT sum(n_rows) AS n_all, count(*) AS n_groups, sum(n_rows * mean_value) / sum(n_rows) AS overall_mean, sum(squares) AS squares, min(centre) AS centre FROM g), "
         f"e AS (SELECT sum(g.n_rows * (g.mean_value - t.overall_mean) * (g.mean_value - t.overall_mean)) AS between_groups FROM g CROSS JOIN t) "
         f"SELECT {shown} AS {sql.name(label)}, g.n_rows, g.mean_value AS {mean}, t.overall_mean, "
@@ -91,7 +91,7 @@ def outliers(table: Table, roles: Roles, sql: Sql) -> Iterator[Question]:
         quartiles = sql.quartiles(table.ref, name)
         if quartiles is None:
             return
-        column = sql.name(name)
+        column = sql.measured(name)
         yield Question(
             key=key_of("outlier", table.ref, name),
             priority=4.2 + rank * 1.1,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from assay_agent.scout.questions.joins import Names
-from assay_agent.scout.questions.quality import duplicates, gaps, missing, repeated_keys
+from assay_agent.scout.questions.quality import duplicates, gaps, missing, other_than_numbers, repeated_keys
 from assay_agent.scout.questions.question import Question, Results
 from assay_agent.scout.questions.rates import rates
 from assay_agent.scout.questions.shape import (
@@ -38,6 +38,7 @@ def table_questions(
     found = [
         *told_before,
         *missing(table, roles, sql),
+        *other_than_numbers(table, roles, sql),
         *duplicates(table, roles, sql),
         *gaps(table, roles, sql, names),
         *trends(table, roles, sql),

@@ -12,6 +12,7 @@ from assay_agent.scout.writer.evidence import Exhibit, exhibit_of
 
 _WRITERS: dict[str, Callable[[Exhibit], Iterator[dict[str, Any]]]] = {
     "missing": quality.missing,
+    "notnum": quality.other_than_numbers,
     "gap": quality.gap,
     "dup": quality.duplicates,
     "orphan": quality.orphans,
@@ -26,7 +27,7 @@ _WRITERS: dict[str, Callable[[Exhibit], Iterator[dict[str, Any]]]] = {
     "dupkey": quality.repeated_keys,
 }
 _AREAS = {
-    "data_quality": ("missing", "gap", "dup", "dupkey", "orphan"),
+    "data_quality": ("missing", "notnum", "gap", "dup", "dupkey", "orphan"),
     "trends": ("trend", "season"),
     "concentration": ("conc",),
     "anomalies": ("outlier",),
@@ -34,12 +35,22 @@ _AREAS = {
 }
 _OTHER_AREAS = tuple(_WRITERS)
 """In an area the scout does not know anything may bear on it; what an earlier area tells too, the engine leaves out."""
-_PARTS = {"missing": 1, "dup": 1, "corr": 1, "gap": 3, "orphan": 3, "season": 3, "group": 3, "rate": 3}
+_PARTS = {
+    "missing": 1,
+    "notnum": 1,
+    "dup": 1,
+    "corr": 1,
+    "gap": 3,
+    "orphan": 3,
+    "season": 3,
+    "group": 3,
+    "rate": 3,
+}
 """Parts of a family's key, two where nothing is said; a purpose of another model may look like a key and is passed over."""
 _AREA = re.compile(r"^Area: (\S+)$", re.MULTILINE)
 _MAX = re.compile(r"^At most (\d+) insights", re.MULTILINE)
 _LEAST_EFFECT = 0.12
-_PER_SUBJECT = {"missing": 1, "trend": 3, "corr": 3, "gap": 1}
+_PER_SUBJECT = {"missing": 1, "notnum": 1, "trend": 3, "corr": 3, "gap": 1}
 """Findings of one exhibit at most, two where nothing is said."""
 
 

@@ -62,6 +62,37 @@ def missing(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
     )
 
 
+def other_than_numbers(exhibit: Exhibit) -> Iterator[dict[str, Any]]:
+    """Values that are not numbers in columns of numbers, in one finding; the most affected column first."""
+    rows = [row for row in exhibit.rows if number(row, "n_not_numbers") > 0]
+    if not rows:
+        return
+    count, share = number(rows[0], "n_not_numbers"), number(rows[0], "share_not_numbers")
+    draft = Draft(exhibit, effect=min(0.25 + share, 0.7), sample=number(rows[0], "n_values"))
+    table, column = table_name(exhibit.table), str(rows[0]["column_name"])
+    at = where("column_name", column)
+    how_many = draft.cell("n_not_numbers", at, unit="count")
+    value, are = ("value", "is no number") if count == 1 else ("values", "are no numbers")
+    yield draft.insight(
+        name=f"In {said(column)} of {table}, {how_many} {value} {are}",
+        takeaway=f"{sentence(said(column))} of {table} is a column of numbers, but {how_many} of its "
+        f"{draft.cell('n_values', at, unit='count')} values {are}.",
+        details=[
+            *(_other_line(draft, str(row["column_name"])) for row in rows[:_TOLD_GAPS]),
+            "such values are left out of every mean, quartile and extreme told here; a sum in SQLite takes them for 0",
+        ],
+        affected=count,
+        segment=f"rows of {table} whose {said(column)} is no number",
+        metrics={"share_not_numbers": share},
+    )
+
+
+def _other_line(draft: Draft, column: str) -> str:
+    at = where("column_name", column)
+    n, of = draft.cell("n_not_numbers", at, unit="count"), draft.cell("n_values", at, unit="count")
+    return f"{said(column)}: {n} of {of} values, such as {draft.cell('first_of_them', at)}"
+
+
 def _row(exhibit: Exhibit, column: str) -> dict[str, Any]:
     return next(row for row in exhibit.rows if row["column_name"] == column)
 
