@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from assay_agent.cli.configuration import read_config
@@ -75,6 +76,20 @@ def test_run_then_runs_show_and_report(place: Path) -> None:
     again = assay("report", listed[0]["id"][:8], "--out", "again")
     assert again.returncode == 0, again.stderr
     assert (place / "again" / "report.html").is_file()
+
+
+def test_columns_that_nobody_looked_at_are_counted_beside_the_findings(place: Path) -> None:
+    with duckdb.connect(str(place / "wide.duckdb")) as connection:
+        columns = ", ".join(f"(i * {n + 1}) % 97 AS c{n}" for n in range(120))
+        connection.execute(f"CREATE TABLE wide AS SELECT {columns} FROM range(200) t(i)")
+    ran = assay("run", "wide.duckdb", "--out", "out", "--max-steps", "200")
+    assert ran.returncode == 0, ran.stderr
+    said = "70 of 120 columns of the tables looked up were not looked at: a lookup shows the first 50 columns of a table"
+    assert said in ran.stdout
+    assert said in (place / "out" / "report.html").read_text(encoding="utf-8")
+    document = json.loads((place / "out" / "discovery.json").read_text(encoding="utf-8"))
+    assert document["summary"]["limitations"] == [said]
+    assert "the tables in reach were questioned, 70 columns were not looked at" in ran.stderr
 
 
 def test_json_puts_the_document_alone_on_standard_output(place: Path) -> None:

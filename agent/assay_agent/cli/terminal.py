@@ -135,6 +135,8 @@ def print_findings(out: Console, discovery: DiscoveryResult) -> None:
     )
     for error in summary.errors:
         out.print(f"[red]✗ {escape(error)}[/red]")
+    for limitation in summary.limitations or ():
+        out.print(f"[yellow]! {escape(limitation)}[/yellow]", soft_wrap=True)
     ordered = sorted(discovery.insights, key=lambda item: (item.severity.rank, -item.risk_score))
     for insight in ordered[:_TOLD_WHOLE]:
         _print_insight(out, insight)

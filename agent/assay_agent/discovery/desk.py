@@ -40,6 +40,8 @@ class SchemaDesk:
     lookups: int = 0
     searches: int = 0
     _by_name: dict[str, list[TableSchema]] = field(default_factory=dict)
+    _columns: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Columns of every table that was shown."""
 
     def __post_init__(self) -> None:
         for table in self.schema.tables.values():
@@ -59,6 +61,7 @@ class SchemaDesk:
                 )
             self.lookups += 1
         shown = wanted[: policy.lookup_tables_per_call]
+        self._columns |= {(table.datasource_id, table.ref): len(table.columns) for table in shown}
         text = lookup_message(
             self.schema.sampled(shown),
             known=known,
@@ -68,6 +71,17 @@ class SchemaDesk:
             policy=policy,
         )
         return Answer(text=text, tables=tuple(table.ref for table in shown), count=len(shown))
+
+    def limitation(self) -> str | None:
+        """How many columns of the tables looked up were never shown, as a sentence; None where all were."""
+        most = self.ctx.policy.exploration.lookup_columns
+        unseen = sum(max(count - most, 0) for count in self._columns.values())
+        if not unseen:
+            return None
+        return (
+            f"{unseen:,} of {sum(self._columns.values()):,} columns of the tables looked up were not looked at: "
+            f"a lookup shows the first {most} columns of a table"
+        )
 
     def _resolve(self, refs: Sequence[str], datasource_id: str | None) -> tuple[list[TableSchema], list[str]]:
         found: list[TableSchema] = []

@@ -37,6 +37,7 @@ class Exploration:
     message: str
     duration_ms: int
     restored: bool = False
+    limitations: tuple[str, ...] = ()
 
 
 def explore(ctx: RunContext, previous: Previous, schema: Schema) -> Exploration:
@@ -57,6 +58,7 @@ def explore(ctx: RunContext, previous: Previous, schema: Schema) -> Exploration:
             message=summary.completion_msg or "",
             duration_ms=summary.exploration_duration_ms or 0,
             restored=True,
+            limitations=_limitations(desk),
         )
     # The last attempt may have died between the model's last word and the summary.
     completed = bool(steps) and steps[-1].action is StepAction.COMPLETE
@@ -83,6 +85,7 @@ def explore(ctx: RunContext, previous: Previous, schema: Schema) -> Exploration:
         completed=completed,
         message=message,
         duration_ms=int((time.monotonic() - started) * 1000),
+        limitations=_limitations(desk),
     )
     write_summary(
         ctx,
@@ -92,6 +95,11 @@ def explore(ctx: RunContext, previous: Previous, schema: Schema) -> Exploration:
         duration_ms=exploration.duration_ms,
     )
     return exploration
+
+
+def _limitations(desk: SchemaDesk) -> tuple[str, ...]:
+    said = desk.limitation()
+    return () if said is None else (said,)
 
 
 def _opening(ctx: RunContext) -> str:

@@ -93,6 +93,7 @@ def compose(
             total_recommendations=len(recommendations),
             queries_executed=sum(step.action is StepAction.QUERY_DATA for step in exploration.steps),
             errors=errors,
+            limitations=list(exploration.limitations) or None,
         ),
         analyst=f"{ctx.model.provider}/{ctx.model.model}",
         created_at=at,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from assay_agent.exploration.actions import Action, Finish, Lookup, Query
+from assay_agent.policy import ExplorationPolicy
 from assay_agent.scout.keys import folded, parts_of
 from assay_agent.scout.questions.joins import join_questions, namings
 from assay_agent.scout.questions.profiles import profile_questions, read_profiles
@@ -25,6 +26,7 @@ _LEAST_QUESTIONS = 4
 _MANY_TABLES = 8
 """Tables from which breadth goes before depth: a step for each of them, times what the budget allows."""
 _PROFILE_ROUNDS = 4
+_SHOWN_COLUMNS = ExplorationPolicy().lookup_columns
 _FIRST_FAMILIES = ("profile", "orphan")
 
 
@@ -34,8 +36,20 @@ def next_action(situation: Situation) -> Action:
         action = _in_chapter(situation, [listed.ref for listed in chapter])
         if action is not None:
             return action
-    return Finish(
-        summary="every table in reach was profiled and questioned", rationale="nothing worth asking is left"
+    unseen = _unseen_columns(situation)
+    summary = "every table in reach was profiled and questioned"
+    if unseen:
+        summary = f"the tables in reach were questioned, {unseen:,} columns were not looked at"
+    return Finish(summary=summary, rationale="nothing worth asking is left")
+
+
+def _unseen_columns(situation: Situation) -> int:
+    """Columns that no lookup showed; of a table that is out of view, those beyond what a lookup shows."""
+    seen = {ref: len(table.columns) for ref, table in situation.tables.items()}
+    looked_up = {*seen, *situation.looked_up, *(parts_of(key)[1] for key in situation.asked)}
+    return sum(
+        max(listed.columns - (seen.get(listed.ref, _SHOWN_COLUMNS) if listed.ref in looked_up else 0), 0)
+        for listed in situation.listed
     )
 
 

@@ -16,6 +16,8 @@ class Summary(Document):
     total_recommendations: int = 0
     queries_executed: int = 0
     errors: list[str] = []
+    limitations: list[str] | None = None
+    """What the findings do not cover; absent where there is nothing to say."""
 
 
 class DiscoveryResult(Document):
