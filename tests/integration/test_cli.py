@@ -164,6 +164,52 @@ def test_resume_continues_a_killed_run_and_repeats_no_saved_query(place: Path) -
     assert "is completed; only a failed run can be resumed" in errors(again.stderr)[0]
 
 
+def killed_run(source: str) -> None:
+    """A run of `source` that is killed after its third query."""
+    process = subprocess.Popen(
+        [*ASSAY, "run", source, "--config", "assay.yaml", "--max-steps", "10000", "--areas", "data_quality"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    seen = ""
+    while "  3  " not in seen:
+        seen += process.stderr.readline()
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_resume_says_that_the_source_has_changed_since(place: Path, changed: bool) -> None:
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    killed_run("orders.duckdb")
+    if changed:
+        with duckdb.connect(str(place / "orders.duckdb")) as connection:
+            connection.execute("DELETE FROM orders WHERE order_id > 50")
+    script(place, {**WHOLE, "exploration": [DONE], "analysis": [insights(an_insight())]})
+    resumed = assay("resume", "--out", "out")
+    assert resumed.returncode == 0, resumed.stderr
+    said = "the source orders.duckdb is not as it was when this run started"
+    page = (place / "out" / "report.html").read_text(encoding="utf-8")
+    assert [said in text for text in (resumed.stdout, resumed.stderr, page)] == [changed] * 3
+
+
+def test_resume_of_data_files_says_that_it_reads_their_copy(place: Path) -> None:
+    (place / "orders.csv").write_text("id,amount\n" + "".join(f"{n},{n}\n" for n in range(50)), "utf-8")
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    killed_run("orders.csv")
+    (place / "orders.csv").write_text("id,amount\n1,1\n", encoding="utf-8")
+    script(place, {**WHOLE, "exploration": [DONE], "analysis": [insights(an_insight())]})
+    resumed = assay("resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert (
+        "reading the copy made when the files were loaded; later changes of them are not seen"
+        in resumed.stderr
+    )
+    assert "is not as it was" not in resumed.stdout
+
+
 def test_run_whose_process_was_killed_is_shown_as_failed(place: Path) -> None:
     script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
     process = subprocess.Popen(

@@ -13,6 +13,7 @@ from assay_agent.agentserver.signals import stopping_signals
 from assay_agent.context import Progress, RunContext, StopSignal
 from assay_agent.discovery.pipeline import ENDED_EARLY, SoFar, give_up, run_discovery, save_partial
 from assay_agent.discovery.records import spent_so_far
+from assay_agent.discovery.source_files import changed_files, source_files
 from assay_agent.ports import SecretProvider
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores
@@ -122,16 +123,20 @@ class Attempt:
             progress=self.given.progress or SilentProgress(),
             stop=stop,
         )
-        asked = {
+        asked: dict[str, object] = {
             "max_steps": self.options.max_steps,
             "min_steps": self.options.min_steps,
             "areas": list(self.options.areas),
             "effort": self.arguments.effort,
             "budget": {str(name): limit for name, limit in self.options.limits.items()},
         }
+        if not self.options.resume and (files := source_files(project)):
+            asked["source_files"] = files
         self.fenced.mark(set=asked)
         run = self.claimed.model_copy(update=asked)
         self.ctx = ctx = wiring.context(run, project, self.fenced, self.options, resources=resources)
+        for changed in changed_files(run, project):
+            ctx.progress.note(changed)
         run_discovery(ctx, self.so_far)
         self._finish(RunStatus.COMPLETED, error=None)
         try:

@@ -22,6 +22,7 @@ from assay_agent.cli.configuration import (
 )
 from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, write_outputs
 from assay_agent.cli.terminal import TerminalProgress, console, print_findings
+from assay_agent.discovery.source_files import copies
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores
 from assay_agent.wiring import findings_dimensions, open_secrets
@@ -104,6 +105,11 @@ def resume(arguments: argparse.Namespace) -> int:
         argv += ["--areas", ",".join(run.areas)] if run.areas else []
         argv += _budgets(arguments, run.budget)
         password = given_password(arguments, source="postgres")
+        project = stores.store.projects.get(run.project_id)
+        if project is not None and copies(project, arguments.home / "warehouses"):
+            progress.note(
+                "reading the copy made when the files were loaded; later changes of them are not seen"
+            )
         return _attempt(arguments, settings, stores, run, argv, password=password, progress=progress)
 
 

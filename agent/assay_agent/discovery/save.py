@@ -5,6 +5,7 @@ from __future__ import annotations
 from assay_agent.context import RunContext
 from assay_agent.discovery.analyze import Analysis
 from assay_agent.discovery.explore import Exploration
+from assay_agent.discovery.source_files import changed_files
 from assay_core import clock, log
 from assay_core.errors import AssayError
 from assay_core.model.discovery import DiscoveryResult, RunType, Summary
@@ -93,7 +94,7 @@ def compose(
             total_recommendations=len(recommendations),
             queries_executed=sum(step.action is StepAction.QUERY_DATA for step in exploration.steps),
             errors=errors,
-            limitations=list(exploration.limitations) or None,
+            limitations=[*changed_files(ctx.run, ctx.project), *exploration.limitations] or None,
         ),
         analyst=f"{ctx.model.provider}/{ctx.model.model}",
         created_at=at,

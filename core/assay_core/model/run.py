@@ -83,6 +83,15 @@ class CredentialRecord(Document):
     checked_at: datetime
 
 
+class SourceFile(Document):
+    """A datasource that is a file, as it was when the run started: its size, and its time of change in nanoseconds."""
+
+    datasource_id: str
+    path: str
+    bytes: int
+    changed_ns: int
+
+
 class RunOrigin(Document):
     """Which cluster object a run belongs to; absent on local runs."""
 
@@ -132,6 +141,7 @@ class DiscoveryRun(Document):
     credentials: list[CredentialRecord] = []
     tenant: str | None = None
     """Whose rows it sees (`tenant_of`), fixed by its first attempt; None before that."""
+    source_files: list[SourceFile] | None = None
     origin: RunOrigin | None = None
     suspend_requested: bool | None = None
     """The operator is about to stop the present attempt because it was asked to suspend; a resume takes it back."""
