@@ -252,6 +252,26 @@ def test_second_command_on_a_used_home_names_the_process_and_sigterm_ends_the_fi
     assert said.strip().splitlines()[-1].startswith("stopped; its steps are saved: assay show ")
 
 
+def test_a_run_that_another_command_cancels_says_so(place: Path) -> None:
+    script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})
+    process = subprocess.Popen(
+        [*ASSAY, "run", "orders.duckdb", "--config", "assay.yaml", "--max-steps", "10000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    seen = ""
+    while " rows, " not in seen:
+        seen += process.stderr.readline()
+    [run] = json.loads(assay("runs", "--json").stdout)
+    assert assay("cancel", run["id"]).returncode == 0
+    said = process.communicate(timeout=25)[1]
+    assert process.returncode == 13
+    assert said.strip().splitlines()[-1] == f"run {run['id'][:8]} was cancelled by another command"
+    assert not errors(said)
+
+
 @pytest.mark.parametrize("terminated", [False, True])
 def test_a_killed_document_store_ends_the_run_in_seconds_with_one_line(place: Path, terminated: bool) -> None:
     script(place, {"exploration": [query("SELECT count(*) FROM main.orders")]})

@@ -191,6 +191,9 @@ def _explain(code: int, store: Store, run_id: str, *, saved: bool) -> None:
     run = store.runs.get(run_id)
     if run is None:
         return
+    if run.status is RunStatus.CANCELLED:
+        print(f"run {run.id[:8]} was cancelled by another command", file=sys.stderr)
+        return
     steps = bool(replayable(store.checkpoints.marks(run_id))) and run.status is RunStatus.FAILED
     reason = (run.error or "the run did not complete").split(": ", 1)[-1]
     what = "stopped" if code in (130, 143) else f"error: {reason}"
