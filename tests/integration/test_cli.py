@@ -15,6 +15,7 @@ import duckdb
 import pytest
 
 from assay_agent.cli.configuration import read_config
+from assay_agent.cli.execution import DEFAULT_STEPS
 from assay_agent.cli.program import execute
 from assay_core.errors import ConfigError
 from assay_core.model.project import Project
@@ -71,6 +72,11 @@ def test_run_then_runs_show_and_report(place: Path) -> None:
     assert "20.0% of orders have no amount" in (place / "out" / "report.html").read_text(encoding="utf-8")
     listed = json.loads(assay("runs", "--json").stdout)
     assert [run["status"] for run in listed] == ["completed"]
+    assert "1 finding from 2 queries" in ran.stdout
+    assert "1 insight from" in ran.stderr
+    table = [line.split() for line in assay("runs").stdout.splitlines()]
+    # A lookup and the last word of the model are steps too.
+    assert dict(zip(table[0][-3:], table[1][-2:], strict=False)) == {"STEPS": "4", "FINDINGS": "1"}
     shown = assay("show")
     assert "20.0% of orders have no amount" in shown.stdout
     again = assay("report", listed[0]["id"][:8], "--out", "again")
@@ -368,6 +374,8 @@ def test_estimate_names_every_cost_and_spends_nothing(
         0.0,
     )
     assert figures["input_tokens"] > 10_000
+    assert execute(["estimate", "orders.duckdb", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["max_queries"] == DEFAULT_STEPS
 
 
 def test_config_names_the_unknown_key_at_any_depth(tmp_path: Path) -> None:

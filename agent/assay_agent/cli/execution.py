@@ -35,7 +35,8 @@ from assay_core.resume import replayable
 from assay_core.store.client import Store
 from assay_core.store.control import resume_run
 
-_DEFAULT_STEPS = "60"
+DEFAULT_STEPS = 60
+"""Exploration steps of a run that says none."""
 _DEMO_PROJECT = "demo-nycflights13"
 _FLIGHTS = {
     "name": "Flights from New York, 2013",
@@ -99,7 +100,7 @@ def resume(arguments: argparse.Namespace) -> int:
             str(run.attempt),
             "--resume",
             "--max-steps",
-            str(run.max_steps or _DEFAULT_STEPS),
+            str(run.max_steps or DEFAULT_STEPS),
         ]
         argv += ["--min-steps", str(run.min_steps or 0)]
         argv += ["--areas", ",".join(run.areas)] if run.areas else []
@@ -205,7 +206,7 @@ def _explain(code: int, store: Store, run_id: str, *, saved: bool) -> None:
 
 def _flags(arguments: argparse.Namespace) -> list[str]:
     """Flags of the agent, checked by its own parser before anything is started."""
-    argv = ["--max-steps", arguments.max_steps or _DEFAULT_STEPS]
+    argv = ["--max-steps", arguments.max_steps or str(DEFAULT_STEPS)]
     if arguments.min_steps is not None:
         argv += ["--min-steps", arguments.min_steps]
     if arguments.areas:

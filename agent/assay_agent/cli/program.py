@@ -148,7 +148,13 @@ def parser() -> argparse.ArgumentParser:
     _source(probe)
     estimate = command("estimate", "Say what a run would cost, before anything is spent", probing.estimate)
     _source(estimate)
-    estimate.add_argument("--max-steps", type=int, default=100, metavar="N", help="exploration steps (100)")
+    estimate.add_argument(
+        "--max-steps",
+        type=int,
+        default=execution.DEFAULT_STEPS,
+        metavar="N",
+        help=f"exploration steps ({execution.DEFAULT_STEPS})",
+    )
     estimate.add_argument("--json", action="store_true", help="print JSON")
     project = commands.add_parser(
         "project", help="Stored projects: what a run explores, and how", allow_abbrev=False
@@ -201,7 +207,9 @@ def _pack_flags(sub: argparse.ArgumentParser) -> None:
 
 def _run_flags(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--areas", metavar="A,B", help="analysis areas (all of the pack)")
-    sub.add_argument("--max-steps", metavar="N", help="exploration steps at most (60)")
+    sub.add_argument(
+        "--max-steps", metavar="N", help=f"exploration steps at most ({execution.DEFAULT_STEPS})"
+    )
     sub.add_argument("--min-steps", metavar="N", help="steps before the model may end (0)")
     _budget_flags(sub)
     _output_flags(sub)

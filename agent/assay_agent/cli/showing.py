@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.markup import escape
@@ -45,11 +45,12 @@ def runs(arguments: argparse.Namespace) -> int:
         names = {
             project_id: _project_name(store, project_id) for project_id in {run.project_id for run in found}
         }
+        taken = store.discoveries.steps_taken([run.discovery_id for run in found if run.discovery_id])
     table = Table(box=None, pad_edge=False)
     for heading in ("RUN", "STATUS", "PROJECT", "STARTED", "STEPS", "FINDINGS", "NOTE"):
         table.add_column(heading, overflow="fold")
     for run in found:
-        table.add_row(*(escape(cell) for cell in _row(run, names[run.project_id])))
+        table.add_row(*(escape(cell) for cell in _row(run, names[run.project_id], taken)))
     console().print(table)
     return 0
 
@@ -59,10 +60,11 @@ def _project_name(store: Store, project_id: str) -> str:
     return (project.name if project else "") or project_id[:12]
 
 
-def _row(run: DiscoveryRun, project: str) -> tuple[str, ...]:
+def _row(run: DiscoveryRun, project: str, taken: Mapping[str, int]) -> tuple[str, ...]:
     started = f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
     note = "" if run.error is None else " ".join(run.error.split())[:80]
-    return (run.id[:8], run.status, project, started, str(run.total_queries), str(run.insights_found), note)
+    steps = taken.get(run.discovery_id or "", run.last_checkpoint_step)
+    return (run.id[:8], run.status, project, started, str(steps), str(run.insights_found), note)
 
 
 def show(arguments: argparse.Namespace) -> int:

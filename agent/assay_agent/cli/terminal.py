@@ -14,6 +14,7 @@ from rich.padding import Padding
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from assay_agent.evidence.wording import counted
 from assay_core.model.discovery import DiscoveryResult
 from assay_core.model.insight import Insight, Recommendation, Severity
 from assay_core.model.run import RunStep, StepType
@@ -129,8 +130,9 @@ def print_findings(out: Console, discovery: DiscoveryResult) -> None:
     """Insights by severity, then recommendations, each linked to its evidence."""
     summary = discovery.summary
     out.print()
+    found, asked = counted(summary.total_insights, "finding"), counted(summary.queries_executed, "query")
     out.print(
-        f"[bold]{summary.total_insights} findings[/bold] from {summary.queries_executed} queries, by {escape(discovery.analyst)}"
+        f"[bold]{found}[/bold] from {asked}, by {escape(discovery.analyst)}"
         f"  [dim]({discovery.run_type}, not validated)[/dim]"
     )
     for error in summary.errors:

@@ -18,6 +18,7 @@ from assay_agent.discovery.restore import restored_areas
 from assay_agent.discovery.step_index import StepIndex, index_steps
 from assay_agent.discovery.templates import area_prompt, base_context
 from assay_agent.evidence.picker import Picked, pick, rank
+from assay_agent.evidence.wording import counted
 from assay_agent.llm.replies import read_items
 from assay_agent.policy import estimate_tokens
 from assay_agent.ports import Completion, CompletionRequest, Message
@@ -230,7 +231,7 @@ def _tell(ctx: RunContext, step: AnalysisStep) -> None:
             phase=StoredPhase.ANALYSIS,
             timestamp=clock.now(),
             type=StepType.ERROR if step.error else StepType.ANALYSIS,
-            message=f"{step.area_name}: {step.insight_count} insights from {step.relevant_queries} results",
+            message=f"{step.area_name}: {counted(step.insight_count, 'insight')} from {counted(step.relevant_queries, 'result')}",
             error=step.error,
         )
     ]

@@ -12,6 +12,7 @@ from assay_agent.discovery.analyze import Analysis
 from assay_agent.discovery.insights import Read, read_recommendation
 from assay_agent.discovery.recall import Previous
 from assay_agent.discovery.templates import base_context, recommendations_prompt
+from assay_agent.evidence.wording import counted
 from assay_agent.llm.replies import read_items
 from assay_agent.ports import Completion, CompletionRequest, Message
 from assay_agent.prompts import render
@@ -161,7 +162,7 @@ def _tell(ctx: RunContext, record: RecommendationStep) -> None:
         phase=StoredPhase.RECOMMENDATIONS,
         timestamp=clock.now(),
         type=StepType.ERROR if record.error else StepType.RECOMMENDATION,
-        message=f"Generated {len(record.recommendations)} recommendations{suffix}",
+        message=f"Generated {counted(len(record.recommendations), 'recommendation')}{suffix}",
         error=record.error,
     )
     try:

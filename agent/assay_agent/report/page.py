@@ -14,6 +14,7 @@ from jinja2 import Environment, StrictUndefined
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
+from assay_agent.evidence.wording import counted
 from assay_agent.report.chart import chart_of
 from assay_agent.report.findings import Findings
 from assay_agent.report.svg import draw, number
@@ -114,15 +115,21 @@ def _headline(findings: Findings) -> list[tuple[str, str]]:
     )
     tables = findings.run.schema_table_count if findings.run else None
     numbers = [
-        (str(len(findings.discovery.insights)), "findings"),
-        (str(len(findings.discovery.recommendations)), "recommendations"),
-        (str(len(queries)), f"queries, {failed} failed" if failed else "queries, none failed"),
+        _number(len(findings.discovery.insights), "finding"),
+        _number(len(findings.discovery.recommendations), "recommendation"),
+        _number(len(queries), "query", f", {failed or 'none'} failed"),
     ]
     if tables is not None:
-        numbers.append((f"{tables:,}", "tables in scope"))
+        numbers.append(_number(tables, "table", " in scope"))
     numbers.append((_seconds(findings.discovery.duration / 1e9), "from start to result"))
     numbers.append((f"${sum(cost):,.2f}" if cost else "unknown", "model cost"))
     return numbers
+
+
+def _number(count: int, noun: str, more: str = "") -> tuple[str, str]:
+    """A count and what is counted, apart."""
+    shown, what = counted(count, noun).split(" ", 1)
+    return shown, what + more
 
 
 def _seconds(value: float) -> str:

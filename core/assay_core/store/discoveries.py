@@ -156,6 +156,13 @@ class Discoveries:
             rows = self._rows.find(condition, {"_id": 1}).sort("_id", ASCENDING).limit(100)
             return [str(row["_id"]) for row in rows]
 
+    def steps_taken(self, discovery_ids: Sequence[str]) -> dict[str, int]:
+        """Steps of these results by id; one query for as many as there are."""
+        wanted = [names.document_id(identifier) for identifier in discovery_ids]
+        with translated():
+            rows = self._rows.find({"_id": {"$in": wanted}}, {"total_steps": 1})
+            return {str(row["_id"]): int(row.get("total_steps", 0)) for row in rows}
+
     def logs(self, discovery_id: str) -> Logs:
         recommendation = self._log(names.RECOMMENDATION_LOG, discovery_id)
         return Logs(
