@@ -6,7 +6,7 @@ Mark first: it proves ownership and vouches for the step before. Rows are best e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from assay_agent.budgets import Budget
@@ -92,23 +92,32 @@ def record_replay(
 
 def checkpoint(ctx: RunContext, taken: Taken) -> ExplorationCheckpoint:
     """The step as a replay needs it: at most 50 rows, no fix history, the arguments beside it."""
-    fields: dict[str, Any] = {name: getattr(taken.step, name) for name in ExplorationStep.model_fields}
-    fields["query_result"] = taken.step.query_result[: ctx.policy.checkpoint.sample_rows]
-    fields["fix_history"] = []
-    # Every value has been checked once, on the step; building it again for each step would only cost time.
-    return ExplorationCheckpoint.model_construct(
-        **{
-            **fields,
+    # Every value has been checked once, on the step; to validate it again for each step would only cost time.
+    return _BLANK.model_copy(
+        update={
+            **vars(taken.step),
+            **taken.arguments.fields(),
+            "query_result": taken.step.query_result[: ctx.policy.checkpoint.sample_rows],
+            "fix_history": [],
             "run_id": ctx.run.id,
             "project_id": ctx.project.id,
             "step_number": taken.step.step,
             "attempt": ctx.attempt,
-            "kind": "step",
             "created_at": clock.now(),
-            **asdict(taken.arguments),
         }
     )
 
+
+_NEVER = datetime.fromtimestamp(0, UTC)
+_BLANK = ExplorationCheckpoint(
+    timestamp=_NEVER,
+    action=StepAction.QUERY_DATA,
+    run_id="",
+    project_id="",
+    step_number=0,
+    created_at=_NEVER,
+)
+"""What `checkpoint` fills in: every field, in the order of the model."""
 
 _FEED_TYPES = {
     StepAction.QUERY_DATA: StepType.QUERY,

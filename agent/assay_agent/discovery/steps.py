@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from assay_agent.context import RunContext
 from assay_agent.discovery.ask import ask_action
@@ -26,6 +27,17 @@ class ReplayArguments:
     search_top_k: int | None = None
     reject_reason: str | None = None
     completion_msg: str | None = None
+
+    def fields(self) -> dict[str, Any]:
+        """By the names a checkpoint has for them."""
+        return {
+            "datasource_id": self.datasource_id,
+            "lookup_schema": self.lookup_schema,
+            "search_tables": self.search_tables,
+            "search_top_k": self.search_top_k,
+            "reject_reason": self.reject_reason,
+            "completion_msg": self.completion_msg,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

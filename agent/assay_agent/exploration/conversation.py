@@ -41,16 +41,20 @@ class Conversation:
     budget_tokens: int
     turns: list[Turn] = field(default_factory=list)
     folded: int = 0
+    _visible: list[Message] = field(default_factory=list)
+    """Two messages for each turn that is not folded."""
     _visible_tokens: int = 0
     _brief_tokens: int = 0
 
     def append(self, turn: Turn) -> None:
         self.turns.append(turn)
+        self._visible += (Message("assistant", turn.assistant), Message("user", turn.user))
         self._visible_tokens += turn.tokens
         if self._used() <= self.budget_tokens:
             return
         while self.folded < len(self.turns) - 1 and self._used() > self.budget_tokens * _FOLD_TO:
             oldest = self.turns[self.folded]
+            del self._visible[:2]
             self._visible_tokens -= oldest.tokens
             self._brief_tokens += estimate_tokens(oldest.brief)
             self.folded += 1
@@ -68,7 +72,4 @@ class Conversation:
         if self.folded:
             lines = "\n".join(turn.brief for turn in self.turns[: self.folded])
             opening = f"{opening}\n\n{FOLDED_HEADING}\n{lines}"
-        rendered = [Message("system", self.system), Message("user", opening)]
-        for turn in self.turns[self.folded :]:
-            rendered += (Message("assistant", turn.assistant), Message("user", turn.user))
-        return (*rendered, *tail)
+        return (Message("system", self.system), Message("user", opening), *self._visible, *tail)
