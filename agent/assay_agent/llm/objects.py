@@ -22,6 +22,8 @@ _CHANNEL = re.compile(
 )
 _MARKUP = re.compile(r"<\|[a-z_]+\|>|</?tool_call>|</?function_call>", re.IGNORECASE)
 _OBJECT_START = re.compile(r"\{\s*[\"}]")
+_STRING_OR_BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]', re.DOTALL)
+"""A string is taken whole, to the end of the text where it is not closed, so that braces in it do not count."""
 _SCAN_LIMIT_CHARS = 1_000_000
 
 
@@ -96,29 +98,12 @@ def decode(text: str) -> Any:
 def _balanced_end(text: str, start: int) -> int | None:
     """Index after the brace that closes the object at `start`, or None when the text ends first."""
     depth = 0
-    position = start
-    while position < len(text):
-        character = text[position]
-        if character == '"':
-            position = _string_end(text, position)
-            continue
+    for sign in _STRING_OR_BRACE.finditer(text, start):
+        character = sign.group()[0]
         if character in "{[":
             depth += 1
         elif character in "}]":
             depth -= 1
             if depth == 0:
-                return position + 1
-        position += 1
+                return sign.end()
     return None
-
-
-def _string_end(text: str, start: int) -> int:
-    position = start + 1
-    while position < len(text):
-        if text[position] == "\\":
-            position += 2
-            continue
-        if text[position] == '"':
-            return position + 1
-        position += 1
-    return len(text)

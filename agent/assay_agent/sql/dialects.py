@@ -7,10 +7,12 @@ further dialect is a further row here and lists in `functions`; no other module 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
+from sqlglot import Token, Tokenizer
 from sqlglot.dialects.dialect import Dialect as Grammar
 
 from assay_agent.sql import functions
@@ -315,3 +317,21 @@ def _quoted(name: str) -> str:
 def grammar(name: str) -> Grammar:
     """The parser's own dialect. Made once: it keeps no state between texts, and making one costs as much as reading a text."""
     return Grammar.get_or_raise(name)
+
+
+class _Tokenizers(threading.local):
+    """Those of one thread, since a tokenizer holds the text it reads; at most one per dialect."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Tokenizer] = {}
+
+
+_tokenizers = _Tokenizers()
+
+
+def tokenize(sql: str, *, dialect: str) -> list[Token]:
+    """The tokens of a text. Raises sqlglot's TokenError. The tokenizer is kept: making one costs as much as a short text."""
+    tokenizer = _tokenizers.by_name.get(dialect)
+    if tokenizer is None:
+        tokenizer = _tokenizers.by_name[dialect] = grammar(dialect).tokenizer()
+    return list(tokenizer.tokenize(sql))

@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType
 from sqlglot.errors import SqlglotError
 
 from assay_agent.ports import Meter, QueryLimits
-from assay_agent.sql.dialects import grammar
+from assay_agent.sql.dialects import tokenize
 
 _ENDINGS = frozenset(
     {"limit", "offset", "fetch", "for", "into", "sample", "settings", "format", "tablesample"}
@@ -32,7 +32,7 @@ def metered(limits: QueryLimits, meter: Meter | None) -> QueryLimits:
 def limited(sql: str, *, dialect: str, rows: int) -> str:
     """`sql` returning at most `rows` rows: an outer LIMIT added, or a larger literal one lowered."""
     try:
-        tokens = list(grammar(dialect).tokenize(sql))
+        tokens = tokenize(sql, dialect=dialect)
     except SqlglotError:
         return sql
     while tokens and tokens[-1].token_type is TokenType.SEMICOLON:

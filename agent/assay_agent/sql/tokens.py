@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import sqlglot
 from sqlglot import Token, TokenType
 
-from assay_agent.sql.dialects import Dialect, grammar
+from assay_agent.sql.dialects import Dialect, tokenize
 from assay_agent.sql.functions import names
 from assay_core.errors import QueryError
 
@@ -83,7 +83,7 @@ def check_characters(sql: str) -> None:
 
 def tokens_of(sql: str, language: Dialect) -> list[Token]:
     with parsing(language):
-        return list(grammar(language.name).tokenize(sql))
+        return tokenize(sql, dialect=language.name)
 
 
 def same_tokens(tokens: list[Token], others: list[Token]) -> bool:
