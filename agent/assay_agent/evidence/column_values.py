@@ -52,12 +52,18 @@ class ColumnValues:
         self.kinds = kinds - {_NONE}
         self.caveats: list[Caveat] = []
         self.converted = False
-        self.stored: Sequence[Any] = raw
         self._nulls = _NONE in kinds
         self._numbers: NDArray[np.float64] | NDArray[np.int64] | None = None
+        self._stored: Sequence[Any] = raw
+        self._by_value: dict[Any, Any] | None = None
         self._convert()
 
-    @cached_property
+    @property
+    def stored(self) -> Sequence[Any]:
+        """What the rows hold: one value for each of `raw`. Statistics do without where values are looked up for it."""
+        return self._stored if self._by_value is None else list(map(self._by_value.__getitem__, self.raw))
+
+    @property
     def present(self) -> Sequence[Any]:
         """Stored values without NULLs."""
         if not self._nulls:
@@ -83,8 +89,8 @@ class ColumnValues:
         """What a digest says about the column."""
         if self._numbers is not None:
             return _of_plain_numbers(self._numbers, rows=len(self.raw))
-        nulls = len(self.stored) - len(self.present)
-        kind = _kind(self.kinds) if self.present else "null"
+        nulls = self._null_count()
+        kind = _kind(self.kinds) if nulls < len(self.raw) else "null"
         if kind == "number":
             return _of_numbers(self.raw, nulls=nulls, distinct=len(self.distinct))
         if kind == "timestamp":
@@ -93,6 +99,12 @@ class ColumnValues:
         return Statistics(kind=kind, null_count=nulls, distinct=len(self.distinct))
 
     # ------------------------------------------------------------------------------------------------ inside
+
+    def _null_count(self) -> int:
+        """Converting by distinct value makes no NULL of anything else."""
+        if not self._nulls:
+            return 0
+        return (self._stored if self._by_value is None else self.raw).count(None)
 
     def _convert(self) -> None:
         if not self.kinds or self.kinds == {bool}:
@@ -124,20 +136,26 @@ class ColumnValues:
         return array
 
     def _store(self, values: Sequence[Any]) -> None:
-        self.__dict__.pop("present", None)
         self.converted = True
         if len(self.kinds) == 1 and self.kinds <= {str, datetime, date, Decimal}:
-            stored = _by_distinct(values)
-            if stored is not None:
-                self.stored = stored
+            self._by_value = _by_distinct(values)
+            if self._by_value is not None:
+                self.distinct = set(self._by_value.values()) - {None}
                 return
-        self.stored, self.caveats = canonical(list(values))
+        self._stored, self.caveats = canonical(list(values))
         self._nulls = True
 
 
 def read_column(values: Sequence[Any]) -> ColumnValues:
     """Read one column of driver values."""
-    return ColumnValues(values, frozenset(map(type, values)))
+    return ColumnValues(values, _types(values))
+
+
+def _types(values: Sequence[Any]) -> frozenset[type]:
+    """The types that occur. Most columns have one, which counting tells sooner than a set does."""
+    types = list(map(type, values))
+    alike = bool(types) and types.count(types[0]) == len(types)
+    return frozenset(types[:1] if alike else types)
 
 
 # --------------------------------------------------------------------------------------------------- conversion
@@ -148,8 +166,8 @@ def _plain_text(distinct: Collection[Any]) -> bool:
     return joined.isascii() and "\x00" not in joined
 
 
-def _by_distinct(values: Sequence[Any]) -> list[Any] | None:
-    """Convert each distinct value once; None when that saves nothing, or when a caveat must count the rows."""
+def _by_distinct(values: Sequence[Any]) -> dict[Any, Any] | None:
+    """Each distinct value and how it is stored; None when that saves nothing, or when a caveat must count the rows."""
     try:
         distinct = list(set(values))
     except (TypeError, ValueError):
@@ -159,8 +177,7 @@ def _by_distinct(values: Sequence[Any]) -> list[Any] | None:
     converted, caveats = canonical(distinct)
     if caveats:
         return None
-    table = dict(zip(distinct, converted, strict=True))
-    return [table[value] for value in values]
+    return dict(zip(distinct, converted, strict=True))
 
 
 def _hashable(value: Any) -> Hashable:

@@ -7,8 +7,7 @@ Columns are read one at a time by `column_values`, not cell by cell. Mixed, nest
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Sequence
 from typing import Any
 
 from assay_agent.evidence.column_values import ColumnValues, read_column
@@ -26,7 +25,7 @@ def digest(
     """
     names = _keys([column.name for column in columns])
     read = read_columns(names, rows)
-    stored = _rows(names, rows, read)
+    stored = _rows(names, len(rows), read)
     made = _digest(names, read, stored, policy=policy, truncated=truncated)
     caveats = [
         Caveat(kind=note.kind, text=f"column {name}: {note.text}")
@@ -49,9 +48,10 @@ def _digest(
     policy: DigestPolicy,
     truncated: bool,
 ) -> Digest:
+    # Built from checked parts: to validate them would copy every row, which are shared with the stored ones.
     if len(stored) <= policy.inline_rows:
-        return Digest(row_count=len(stored), rows=_shown(stored, policy), truncated=truncated)
-    return Digest(
+        return Digest.model_construct(row_count=len(stored), rows=_shown(stored, policy), truncated=truncated)
+    return Digest.model_construct(
         row_count=len(stored),
         columns=column_digests(names, read, policy=policy),
         head=_shown(stored[: policy.head_rows], policy),
@@ -101,15 +101,14 @@ def _keys(names: Sequence[str]) -> list[str]:
     return keys
 
 
-def _rows(
-    names: Sequence[str], rows: Sequence[tuple[Any, ...]], read: Sequence[ColumnValues]
-) -> list[dict[str, Any]]:
-    if not names:
-        return [{} for _ in rows]
-    cells: Iterable[tuple[Any, ...]] = rows
-    if any(values.converted for values in read):
-        cells = zip(*(values.stored for values in read), strict=True)
-    return list(map(dict, map(zip, repeat(names), cells)))
+def _rows(names: Sequence[str], count: int, read: Sequence[ColumnValues]) -> list[dict[str, Any]]:
+    """Filled column by column, since a copy of an empty row has its size and a new dict would grow."""
+    blank: dict[str, Any] = dict.fromkeys(names)
+    rows = [blank.copy() for _ in range(count)]
+    for name, values in zip(names, read, strict=True):
+        for row, value in zip(rows, values.stored, strict=True):
+            row[name] = value
+    return rows
 
 
 def _shown(rows: Sequence[dict[str, Any]], policy: DigestPolicy) -> list[dict[str, Any]]:
