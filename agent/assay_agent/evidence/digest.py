@@ -48,14 +48,14 @@ def _digest(
     policy: DigestPolicy,
     truncated: bool,
 ) -> Digest:
+    inline = len(stored) <= policy.inline_rows
     # Built from checked parts: to validate them would copy every row, which are shared with the stored ones.
-    if len(stored) <= policy.inline_rows:
-        return Digest.model_construct(row_count=len(stored), rows=_shown(stored, policy), truncated=truncated)
     return Digest.model_construct(
         row_count=len(stored),
-        columns=column_digests(names, read, policy=policy),
-        head=_shown(stored[: policy.head_rows], policy),
-        tail=_shown(stored[len(stored) - policy.tail_rows :], policy),
+        columns=[] if inline else column_digests(names, read, policy=policy),
+        rows=_shown(stored, policy) if inline else [],
+        head=[] if inline else _shown(stored[: policy.head_rows], policy),
+        tail=[] if inline else _shown(stored[len(stored) - policy.tail_rows :], policy),
         truncated=truncated,
     )
 

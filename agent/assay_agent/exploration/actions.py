@@ -60,6 +60,7 @@ _ENVELOPE_NAMES = {
     "finish": "done",
 }
 _MAX_REFS = 200
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 def parse_action(completion: Completion) -> Action:
@@ -246,6 +247,4 @@ def action_json(action: Action) -> str:
             }
         case Finish():
             fields = {"rationale": action.rationale, "done": True, "summary": action.summary}
-    return json.dumps(
-        {key: value for key, value in fields.items() if value not in ("", None)}, ensure_ascii=False
-    )
+    return _ENCODER.encode({key: value for key, value in fields.items() if value not in ("", None)})

@@ -24,6 +24,7 @@ _MARKUP = re.compile(r"<\|[a-z_]+\|>|</?tool_call>|</?function_call>", re.IGNORE
 _OBJECT_START = re.compile(r"\{\s*[\"}]")
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[{}\[\]]', re.DOTALL)
 """A string is taken whole, to the end of the text where it is not closed, so that braces in it do not count."""
+_DECODER = json.JSONDecoder(strict=False)
 _SCAN_LIMIT_CHARS = 1_000_000
 
 
@@ -38,6 +39,8 @@ class Parts:
 def split_reasoning(text: str) -> Parts:
     """Separate reasoning blocks from the answer; a lone closing tag makes all before it reasoning."""
     text = text[:_SCAN_LIMIT_CHARS]
+    if "<" not in text:
+        return Parts(answer=text.strip(), reasoning="")
     thoughts: list[str] = []
     channels = _CHANNEL.findall(text)
     if channels:
@@ -90,7 +93,7 @@ def find_objects(text: str) -> Found:
 def decode(text: str) -> Any:
     """JSON that may hold raw line breaks inside strings; None when it is not JSON."""
     try:
-        return json.loads(text, strict=False)
+        return _DECODER.decode(text)
     except (ValueError, RecursionError):
         return None
 

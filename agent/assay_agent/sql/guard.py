@@ -19,14 +19,15 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from assay_agent.sql.dialects import Dialect, dialect_of, grammar
 from assay_agent.sql.rendering import render
 from assay_agent.sql.tokens import (
+    INTERNAL_ERRORS,
     check_calls,
     check_characters,
     check_escapes,
     check_tokens,
-    parsing,
     refused,
     same_tokens,
     tokens_of,
+    unreadable,
 )
 from assay_agent.sql.tree import check_tree
 
@@ -103,8 +104,10 @@ def _check(sql: str, language: Dialect, proof: Proof | None) -> Guarded:
 def _parse(tokens: list[Token], sql: str, language: Dialect) -> exp.Expr:
     """The one query of a text, from its tokens."""
     parser = grammar(language.name).parser(error_level=ErrorLevel.IMMEDIATE)
-    with parsing(language):
+    try:
         found = parser.parse(tokens, sql)
+    except INTERNAL_ERRORS as error:
+        raise unreadable(language) from error
     statements = [tree for tree in found if tree is not None and not isinstance(tree, exp.Semicolon)]
     if len(statements) != 1:
         raise refused("exactly one statement is allowed")

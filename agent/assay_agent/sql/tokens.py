@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 
 import sqlglot
 from sqlglot import Token, TokenType
@@ -60,13 +59,12 @@ def refused(reason: str) -> QueryError:
     return QueryError(f"Refused before execution: {reason}.", kind="guard")
 
 
-@contextmanager
-def parsing(language: Dialect) -> Iterator[None]:
-    """The compiled parser meets some malformed texts with an internal error; to us they are texts it cannot read."""
-    try:
-        yield
-    except (TypeError, AttributeError, IndexError, KeyError) as error:
-        raise refused(f"the statement cannot be parsed as {language.title}") from error
+INTERNAL_ERRORS = (TypeError, AttributeError, IndexError, KeyError)
+"""How the compiled parser meets some malformed texts; to us they are texts it cannot read."""
+
+
+def unreadable(language: Dialect) -> QueryError:
+    return refused(f"the statement cannot be parsed as {language.title}")
 
 
 def check_characters(sql: str) -> None:
@@ -82,8 +80,10 @@ def check_characters(sql: str) -> None:
 
 
 def tokens_of(sql: str, language: Dialect) -> list[Token]:
-    with parsing(language):
+    try:
         return tokenize(sql, dialect=language.name)
+    except INTERNAL_ERRORS as error:
+        raise unreadable(language) from error
 
 
 def same_tokens(tokens: list[Token], others: list[Token]) -> bool:
