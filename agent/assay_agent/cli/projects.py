@@ -89,7 +89,9 @@ def apply(arguments: argparse.Namespace) -> int:
         if not here:
             project = checked_project(project, open_shelf(settings, stores.store))
         before = stores.store.projects.get(project.id)
-        project = project.model_copy(update={"namespace": _namespace(arguments.namespace or project.namespace, before)})
+        project = project.model_copy(
+            update={"namespace": _namespace(arguments.namespace or project.namespace, before)}
+        )
         if before is not None and _said(before) == _said(project):
             console().print(f"project {project.id} is unchanged", markup=False)
             return 0
