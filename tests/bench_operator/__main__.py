@@ -42,7 +42,6 @@ def main() -> None:
             say(line.text())
         for line in steady(api, served):
             say(line.text())
-    with operator(kubeconfig) as served:
         for line in at_once(api, served, 5_000, bare=bare):
             say(line.text())
         for line in restarted(api, served, 5_000):
