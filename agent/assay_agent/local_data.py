@@ -4,7 +4,7 @@ Apart from `wiring`, so that an agent in a pod needs no engine for files. Import
 """
 
 from assay_agent.adapters.nycflights import load_nycflights
-from assay_agent.adapters.samples import SAMPLES, load_sample
+from assay_agent.adapters.samples import load_sample, sample_of
 from assay_agent.adapters.sources import open_source
 
-__all__ = ["SAMPLES", "load_nycflights", "load_sample", "open_source"]
+__all__ = ["load_nycflights", "load_sample", "open_source", "sample_of"]

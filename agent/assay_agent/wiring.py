@@ -53,6 +53,7 @@ __all__ = [
     "IndexOptions",
     "RunOptions",
     "Wiring",
+    "check_choices",
     "checked_project",
     "findings_dimensions",
     "open_embedder",
@@ -286,10 +287,7 @@ def open_shelf(settings: AgentSettings, store: Store | None) -> Shelf:
 
 def checked_project(project: Project, shelf: Shelf) -> Project:
     """The project with its category said, once everything in it that needs no connection is known to be right."""
-    pack = shelf.load(project.domain)
-    category = category_of(pack, project)
-    selected_areas(pack, project, ())
-    check_profile(pack, category, project)
+    category = _checked_category(project, shelf, ())
     sources = datasources_of(project)
     for position, source in enumerate(sources):
         if source.id in {other.id for other in sources[:position]}:
@@ -299,6 +297,21 @@ def checked_project(project: Project, shelf: Shelf) -> Project:
     for where, config in _connections(project):
         _refuse_secrets(config, where=where)
     return project.model_copy(update={"category": category})
+
+
+def check_choices(project: Project, shelf: Shelf, areas: Sequence[str]) -> None:
+    """Raise ConfigError where the pack, the category, an area or a model's provider that a run names is not there."""
+    _checked_category(project, shelf, areas)
+    for choice in choices_of(project).values():
+        plugins.load("llms", choice.provider)
+
+
+def _checked_category(project: Project, shelf: Shelf, areas: Sequence[str]) -> str:
+    pack = shelf.load(project.domain)
+    category = category_of(pack, project)
+    selected_areas(pack, project, areas)
+    check_profile(pack, category, project)
+    return category
 
 
 def _connections(project: Project) -> list[tuple[str, Mapping[str, object]]]:

@@ -346,6 +346,28 @@ def test_bad_input_is_one_line_and_exit_ten(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--areas", "churn"], "--areas: churn unknown"),
+        (["--pack", "nothing"], "domain pack 'nothing' not found; available: "),
+        (["--category", "nothing"], "category 'nothing' is not one of pack generic's: tabular"),
+        (["--config", "other.yaml"], "llm.provider is 'gpt', must be one of:"),
+        (["--out", "file/out"], "--out file/out cannot be written: Not a directory"),
+    ],
+)
+def test_a_wrong_choice_is_said_before_any_data_is_loaded(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    (place / "orders.csv").write_text("id,amount\n1,2\n", encoding="utf-8")
+    (place / "file").write_text("", encoding="utf-8")
+    (place / "other.yaml").write_text("llm: {provider: gpt}", encoding="utf-8")
+    assert execute(["run", "orders.csv", *arguments]) == 10
+    [said] = errors(capsys.readouterr().err)
+    assert says in said
+    assert not (place / ".assay" / "warehouses").exists()
+
+
 @pytest.mark.parametrize("arguments", [["run", "x", "--unknown"], ["rnu"], ["test-connection", "moon"]])
 def test_wrong_command_line_is_exit_ten(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert execute(arguments) == 10

@@ -44,8 +44,7 @@ class SecretsWithPassword:
 
 def choose_project(arguments: argparse.Namespace, *, report: Callable[[str], None]) -> Chosen:
     """The project that `--config` and SOURCE describe; SOURCE's data files are loaded on the way."""
-    document = read_config(arguments.config) if arguments.config else {}
-    document |= chosen_pack(arguments)
+    document = written_project(arguments)
     if arguments.source is None:
         if not document.get("datasources") and not document.get("warehouse"):
             raise ConfigError(
@@ -105,6 +104,12 @@ def find_project(store: Store, project_id: str) -> Project:
         known = ", ".join(project.id for project in store.projects.list(_NAMED_PROJECTS)) or "none"
         raise ConfigError(f"there is no project {project_id!r}; stored: {known}")
     return found
+
+
+def written_project(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The document that `--config`, `--pack` and `--category` say, without SOURCE."""
+    document = read_config(arguments.config) if arguments.config else {}
+    return document | chosen_pack(arguments)
 
 
 def chosen_pack(arguments: argparse.Namespace) -> dict[str, str]:

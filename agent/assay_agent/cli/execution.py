@@ -17,18 +17,20 @@ from assay_agent.cli.configuration import (
     Chosen,
     SecretsWithPassword,
     choose_project,
+    chosen_pack,
     given_password,
     stored_project,
+    written_project,
 )
-from assay_agent.cli.home import choose_run, fail_abandoned, find_discovery, write_outputs
+from assay_agent.cli.home import check_writable, choose_run, fail_abandoned, find_discovery, write_outputs
 from assay_agent.cli.terminal import TerminalProgress, console, print_findings
 from assay_agent.discovery.source_files import copies
 from assay_agent.settings import AgentSettings
 from assay_agent.stores import OpenStores, Stores
-from assay_agent.wiring import findings_dimensions, open_secrets
+from assay_agent.wiring import check_choices, findings_dimensions, open_secrets, open_shelf
 from assay_core import clock
 from assay_core.errors import ConfigError
-from assay_core.model.project import Datasource
+from assay_core.model.project import Datasource, Project
 from assay_core.model.run import DiscoveryRun, RunLifecycleEvent, RunStatus
 from assay_core.model.written import project_of
 from assay_core.resume import replayable
@@ -61,22 +63,42 @@ def _execute(arguments: argparse.Namespace, *, demo: bool) -> int:
     """What can be wrong with flags and source is said before anything is started."""
     settings = AgentSettings.load()
     argv = _flags(arguments)
-    with TerminalProgress(console(stderr=True), quiet=arguments.quiet) as progress:
-        note = progress.note
-        chosen = _chosen(arguments, note, demo=demo)
-        with closing(stores_of(arguments, settings)) as starting:
-            stores = starting.start().ready()
-            fail_abandoned(stores.store)
-            if chosen is None:
-                chosen = stored_project(arguments, stores.store)
-                _refuse_busy(stores.store, chosen.project.id)
-            else:
-                _refuse_busy(stores.store, chosen.project.id)
-                stores.store.projects.upsert(chosen.project)
-            run = _create(stores.store, chosen.project.id)
-            return _attempt(
-                arguments, settings, stores, run, [*argv], password=chosen.password, progress=progress
-            )
+    shelf = open_shelf(settings, None)
+    written = _written(arguments, demo=demo)
+    shipped = written is None or written.domain in shelf.folders()
+    if written is not None and shipped:
+        check_choices(written, shelf, _areas(arguments))
+    if arguments.out is not None:
+        check_writable(arguments.out)
+    bar = TerminalProgress(console(stderr=True), quiet=arguments.quiet)
+    with bar as progress, closing(stores_of(arguments, settings)) as starting:
+        chosen = _chosen(arguments, progress.note, demo=demo) if shipped else None
+        stores = starting.start().ready()
+        if written is not None and not shipped:  # a pack that was imported
+            check_choices(written, open_shelf(settings, stores.store), _areas(arguments))
+            chosen = _chosen(arguments, progress.note, demo=demo)
+        fail_abandoned(stores.store)
+        if chosen is None:
+            chosen = stored_project(arguments, stores.store)
+            _refuse_busy(stores.store, chosen.project.id)
+        else:
+            _refuse_busy(stores.store, chosen.project.id)
+            stores.store.projects.upsert(chosen.project)
+        run = _create(stores.store, chosen.project.id)
+        return _attempt(
+            arguments, settings, stores, run, [*argv], password=chosen.password, progress=progress
+        )
+
+
+def _written(arguments: argparse.Namespace, *, demo: bool) -> Project | None:
+    """The project as flags and `--config` say it, before its source is looked at; None where a stored one is named."""
+    if demo:
+        return project_of(_demo_document(arguments))
+    return None if arguments.project else project_of({"id": "unloaded", **written_project(arguments)})
+
+
+def _areas(arguments: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (arguments.areas or "").split(",") if name.strip())
 
 
 def _chosen(arguments: argparse.Namespace, report: Callable[[str], None], *, demo: bool) -> Chosen | None:
@@ -89,6 +111,8 @@ def _chosen(arguments: argparse.Namespace, report: Callable[[str], None], *, dem
 def resume(arguments: argparse.Namespace) -> int:
     """`assay resume RUN`: the next attempt of a failed run, which repeats no query that is saved."""
     settings = AgentSettings.load()
+    if arguments.out is not None:
+        check_writable(arguments.out)
     bar = TerminalProgress(console(stderr=True), quiet=arguments.quiet)
     with bar as progress, closing(stores_of(arguments, settings)) as starting:
         stores = starting.start().ready()
@@ -228,25 +252,33 @@ def _budgets(arguments: argparse.Namespace, stored: Mapping[str, float]) -> list
 
 def _demo_project(arguments: argparse.Namespace, report: Callable[[str], None]) -> Chosen:
     """The flights of New York, or the invented warehouse of the pack that was asked for."""
-    from assay_agent.local_data import SAMPLES, load_nycflights, load_sample
+    from assay_agent.local_data import load_nycflights, load_sample
 
+    document = _demo_document(arguments)
     if arguments.pack in (None, "generic"):
         report("loading the flights of New York, 2013, into DuckDB")
         path = load_nycflights(arguments.home)
-        document: dict[str, object] = {"id": _DEMO_PROJECT, **_FLIGHTS}
     else:
         report(f"inventing the warehouse of pack {arguments.pack}")
         path = load_sample(arguments.pack, arguments.home)
-        sample = SAMPLES[arguments.pack]
-        document = {
-            "id": f"demo-{arguments.pack}",
-            "name": sample.name,
-            "domain": arguments.pack,
-            "category": arguments.category or sample.category,
-            "profile": sample.profile,
-        }
     source = Datasource(id="default", provider="duckdb", config={"path": str(path.resolve())})
     return Chosen(project=project_of({**document, "datasources": [source.model_dump()]}), password=None)
+
+
+def _demo_document(arguments: argparse.Namespace) -> dict[str, object]:
+    """The project of the demo, or of a pack's sample, without its source."""
+    from assay_agent.local_data import sample_of
+
+    if arguments.pack in (None, "generic"):
+        return {"id": _DEMO_PROJECT, **_FLIGHTS, **chosen_pack(arguments)}
+    sample = sample_of(arguments.pack)
+    return {
+        "id": f"demo-{arguments.pack}",
+        "name": sample.name,
+        "domain": arguments.pack,
+        "category": arguments.category or sample.category,
+        "profile": sample.profile,
+    }
 
 
 def _create(store: Store, project_id: str) -> DiscoveryRun:

@@ -64,6 +64,19 @@ def write_outputs(store: Store, discovery: DiscoveryResult, folder: Path) -> lis
         ) from error
 
 
+def check_writable(folder: Path) -> None:
+    """Make the folder of the outputs, or say before anything is spent why it cannot be."""
+    probe = folder / ".assay-writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.write_text("", encoding="utf-8")
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"--out {folder} cannot be written: {error.strerror}; name a folder that can be"
+        ) from error
+
+
 def _written(path: Path, text: str) -> Path:
     unfinished = path.with_name(path.name + ".part")
     unfinished.write_text(text, encoding="utf-8")

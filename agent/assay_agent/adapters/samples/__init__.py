@@ -18,7 +18,7 @@ import duckdb
 from assay_agent.adapters.samples import ecommerce, gaming, social, system_test
 from assay_core.errors import ConfigError
 
-__all__ = ["SAMPLES", "Sample", "load_sample"]
+__all__ = ["SAMPLES", "Sample", "load_sample", "sample_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +59,16 @@ SAMPLES = {
 }
 
 
-def load_sample(pack: str, home: Path) -> Path:
-    """The DuckDB file of a pack's sample under `<home>/warehouses`, made on the first call."""
+def sample_of(pack: str) -> Sample:
+    """The sample of a pack; one that has none is a ConfigError."""
     if pack not in SAMPLES:
         raise ConfigError(f"--pack {pack!r} has no sample; the packs that have one: {', '.join(SAMPLES)}")
+    return SAMPLES[pack]
+
+
+def load_sample(pack: str, home: Path) -> Path:
+    """The DuckDB file of a pack's sample under `<home>/warehouses`, made on the first call."""
+    sample = sample_of(pack)
     target = home / "warehouses" / f"sample-{pack}.duckdb"
     if target.is_file():
         return target
@@ -71,7 +77,7 @@ def load_sample(pack: str, home: Path) -> Path:
         with TemporaryDirectory(prefix="sample-", dir=target.parent) as folder:
             made = Path(folder) / target.name
             with duckdb.connect(str(made)) as connection:
-                SAMPLES[pack].fill(connection)
+                sample.fill(connection)
             os.replace(made, target)
     except OSError as error:
         raise ConfigError(f"{target} cannot be written: {error.strerror or error}") from error
