@@ -21,8 +21,8 @@ from assay_operator.resource import Phase, run_id_of
 from assay_operator.workqueue import WorkQueue
 
 _WAIT_S = 1.0
-_AT_ONCE = 1_000
-"""Run documents that one query of the sweep asks for."""
+_AT_ONCE = 100
+"""Run documents that one query of the sweep asks for; the embedded store's time for one grows with their square."""
 _STILL = frozenset({Phase.SUCCEEDED, Phase.FAILED, Phase.CANCELLED, Phase.SUSPENDED})
 _logger = log.logger(__name__)
 

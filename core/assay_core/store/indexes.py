@@ -56,6 +56,7 @@ def needed(*, checkpoint_retention_s: float) -> tuple[Index, ...]:
     retention = int(checkpoint_retention_s)
     return (
         Index(names.RUNS, ("project_id", "-started_at")),
+        Index(names.RUNS, ("project_id", "status", "-started_at")),
         Index(names.RUNS, ("status", "-started_at")),
         Index(names.RUNS, ("-started_at",)),
         Index(names.RUN_STEPS, ("run_id", "timestamp")),
