@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from assay_agent.context import RunContext
-from assay_agent.discovery.ask import ask_action
+from assay_agent.discovery.ask import Asked, ask_action
 from assay_agent.discovery.desk import SchemaDesk
 from assay_agent.discovery.querying import run_step_query
 from assay_agent.exploration.actions import Finish, Lookup, Query, Search, action_json
@@ -67,14 +67,18 @@ def take(ctx: RunContext, desk: SchemaDesk, conversation: Conversation, number: 
     asked = ask_action(ctx, conversation.messages(), step=number)
     if isinstance(asked.action, Query):
         step = run_step_query(ctx, desk, asked.action, number=number)
-        taken = queried(ctx, asked.action, step)
-    else:
-        taken = without_query(ctx, desk, conversation, asked.action, number=number)
-    tokens = {
-        "tokens_in": asked.tokens_in + (taken.step.tokens_in or 0),
-        "tokens_out": asked.tokens_out + (taken.step.tokens_out or 0),
-    }
-    return replace(taken, step=taken.step.model_copy(update=tokens))
+        return queried(ctx, asked.action, _with_tokens(step, asked))
+    taken = without_query(ctx, desk, conversation, asked.action, number=number)
+    return replace(taken, step=_with_tokens(taken.step, asked))
+
+
+def _with_tokens(step: ExplorationStep, asked: Asked) -> ExplorationStep:
+    return step.model_copy(
+        update={
+            "tokens_in": asked.tokens_in + (step.tokens_in or 0),
+            "tokens_out": asked.tokens_out + (step.tokens_out or 0),
+        }
+    )
 
 
 def queried(ctx: RunContext, action: Query, step: ExplorationStep) -> Taken:

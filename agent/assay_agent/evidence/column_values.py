@@ -28,6 +28,8 @@ Kind = Literal["number", "string", "boolean", "timestamp", "null", "mixed"]
 _NONE = type(None)
 _DISTINCT_SHARE = 4
 """A column is converted by distinct value when it has at most a fourth as many as rows."""
+_FEW_ROWS = 64
+"""Up to which reading every text costs less than finding the distinct ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,9 +116,9 @@ class ColumnValues:
             if self._numbers is not None:
                 return
         elif self.kinds == {str}:
-            if _plain_text(self.distinct):
+            if _plain_text(self.present if len(self.raw) <= _FEW_ROWS else self.distinct):
                 return
-            del self.distinct
+            self.__dict__.pop("distinct", None)
         self._store(self.raw)
 
     def _plain_numbers(self) -> NDArray[np.float64] | NDArray[np.int64] | None:
@@ -161,8 +163,8 @@ def _types(values: Sequence[Any]) -> frozenset[type]:
 # --------------------------------------------------------------------------------------------------- conversion
 
 
-def _plain_text(distinct: Collection[Any]) -> bool:
-    joined = "".join(distinct)
+def _plain_text(texts: Collection[Any]) -> bool:
+    joined = "".join(texts)
     return joined.isascii() and "\x00" not in joined
 
 

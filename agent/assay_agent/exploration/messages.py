@@ -70,8 +70,7 @@ def result_message(step: ExplorationStep, *, policy: ExplorationPolicy) -> str:
 def _rows(rows: Sequence[Mapping[str, Any]], *, policy: ExplorationPolicy) -> tuple[list[str], int]:
     lines: list[str] = []
     room = policy.result_message_chars
-    for row in rows[: policy.result_rows_shown]:
-        line = row_json(row, cell_chars=policy.result_cell_chars)
+    for line in _rows_json(rows[: policy.result_rows_shown], cell_chars=policy.result_cell_chars):
         if lines and room < len(line):
             break
         lines.append(_cap(line, policy.result_message_chars))
@@ -81,11 +80,25 @@ def _rows(rows: Sequence[Mapping[str, Any]], *, policy: ExplorationPolicy) -> tu
 
 def row_json(row: Mapping[str, Any], *, cell_chars: int) -> str:
     """A row as one line of JSON, long texts cut with their full length named."""
+    return _ENCODER.encode(_capped(row, cell_chars))
+
+
+def _rows_json(rows: Sequence[Mapping[str, Any]], *, cell_chars: int) -> list[str]:
+    """What `row_json` gives for each row, from one call of the encoder: a call costs more than a row."""
+    if not rows:
+        return []
+    text = _ROWS_ENCODER.encode([_capped(row, cell_chars) for row in rows])
+    between = f"}}{_COMMA}{{"
+    return [f"{{{cells.replace(_COMMA, ', ')}}}" for cells in text[2:-2].split(between)]
+
+
+def _capped(row: Mapping[str, Any], chars: int) -> Mapping[str, Any]:
+    """The row without long or nested cells; most have none."""
     for value in row.values():
         kind = type(value)
-        if kind is list or kind is dict or (kind is str and len(value) > cell_chars):
-            return _ENCODER.encode({name: _cap_cell(value, cell_chars) for name, value in row.items()})
-    return _ENCODER.encode(row)
+        if kind is list or kind is dict or (kind is str and len(value) > chars):
+            return {name: _cap_cell(value, chars) for name, value in row.items()}
+    return row
 
 
 def _json_default(value: Any) -> str:
@@ -94,6 +107,11 @@ def _json_default(value: Any) -> str:
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, default=_json_default, allow_nan=False)
 """Made once: `json.dumps` with these settings would make one for every row."""
+_COMMA = "\x1f"
+"""Instead of a comma where rows are told apart afterwards: within a text JSON escapes it, and no cell holds a row."""
+_ROWS_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, default=_json_default, allow_nan=False, separators=(_COMMA, ": ")
+)
 
 
 def _cap_cell(value: Any, chars: int) -> Any:

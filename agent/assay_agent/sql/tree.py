@@ -177,9 +177,9 @@ def _table_alias(node: exp.Expr, language: Dialect, seen: Seen) -> None:
 
 def _table(node: exp.Expr, language: Dialect, seen: Seen) -> None:
     assert isinstance(node, exp.Table)
-    extra = sorted(name for name, value in node.args.items() if value and name not in TABLE_PARTS)
+    extra = [name for name, value in node.args.items() if value and name not in TABLE_PARTS]
     if extra:
-        raise refused(f"{extra[0].upper().replace('_', ' ')} is not allowed on a table")
+        raise refused(f"{min(extra).upper().replace('_', ' ')} is not allowed on a table")
     parts = [part.name for part in node.parts if isinstance(part, exp.Identifier)]
     this = node.this
     if isinstance(this, exp.Func):
