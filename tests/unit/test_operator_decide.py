@@ -198,7 +198,7 @@ def test_attempt_that_is_stored_gets_its_job(before: Observed) -> None:
 def test_cancelled_run_never_goes_on_and_rows_go_only_after_the_job(before: Observed) -> None:
     decision = decide(before)
     if before.run is not None and before.run.status is RunStatus.CANCELLED:
-        assert not isinstance(decision, Launch | Refuse | Finish)
+        assert not isinstance(decision, Launch | Finish)
     if isinstance(decision, Purge):
         assert before.run is None or before.run.status.is_terminal
         assert before.node_dead or not (before.job_live and not before.asked.deleting)
