@@ -263,6 +263,7 @@ def test_a_confined_query_sees_what_the_tenant_alone_would_see(pair: str, data: 
     except QueryError:
         assume(False)
         return
+    assume(len(expected) < LIMITS.rows)  # of a cut result, which rows there are is the engine's choice
     written = confined.confined(guarded).sql
     event("proven as it stands" if "(SELECT * FROM" not in written else "filtered")
     found = confined.execute(written, limits=LIMITS).rows
