@@ -51,8 +51,9 @@ class Cache:
 
     def saw_job(self, body: Body, *, deleted: bool = False) -> RunKey | None:
         """The run it belongs to by its labels; None where it carries none."""
+        kept = kept_job(body)
         with self._lock:
-            return self._saw(self._jobs, body, kept_job(body), deleted=deleted)
+            return self._saw(self._jobs, body, kept, deleted=deleted)
 
     def saw_pod(self, body: Body, *, deleted: bool = False) -> RunKey | None:
         with self._lock:
@@ -114,10 +115,6 @@ class Cache:
             there = [(one, False) for one in self._pods.get(run_uid, {}).values()]
         found = [(one.body, is_gone) for one, is_gone in (*gone, *there)]
         return [one for one in found if _attempt(one[0]) == attempt]
-
-    def run_uids_of_jobs(self) -> list[str]:
-        with self._lock:
-            return list(self._jobs)
 
     # ------------------------------------------------------------------------------------------------ inside
 

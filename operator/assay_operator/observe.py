@@ -113,10 +113,7 @@ class Observer:
         pods = self.cache.pods(run.uid, document.attempt)
         pod = pod_seen(pods[-1][0], gone=pods[-1][1]) if pods else None
         ended = job is None or job.over or pod is None or pod.over or pod.gone
-        wait = document.owner is None and job is not None and not job.suspended
-        created = job.created_at if job is not None and not job.over else None
-        begins = wait and created is not None and not (pod is not None and (pod.over or pod.gone))
-        slow = begins and created is not None and now > created + EVENTS_AFTER
+        slow = document.owner is None and _does_not_get_on(job, pod, now)
         return Evidence(
             now=now,
             run=document,
@@ -175,6 +172,13 @@ def asked(run: Object) -> Asked:
         max_backoff_s=spec.retry.max_backoff_seconds,
         ttl_s=spec.retention.ttl_seconds_after_finished,
     )
+
+
+def _does_not_get_on(job: JobSeen | None, pod: PodSeen | None, now: datetime) -> bool:
+    """Made a while ago, and neither over nor held back by a queue."""
+    if job is None or job.over or job.suspended or job.created_at is None:
+        return False
+    return not (pod is not None and (pod.over or pod.gone)) and now > job.created_at + EVENTS_AFTER
 
 
 def _node_dead(pod: PodSeen | None, now: datetime) -> bool:

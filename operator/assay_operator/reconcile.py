@@ -53,9 +53,8 @@ class Reconciler:
             applied = self.applier.apply(run, seen.run, decision)
             if not isinstance(decision, Hold | Settled):
                 _logger.info("decided", decision=str(decision))
-            if (
-                applied.launched is not None
-            ):  # the status of the new attempt at once, instead of at the next look
+            if applied.launched is not None:
+                # The status of the new attempt at once, instead of at the next look.
                 document, going = applied.launched
                 seen = replace(seen, run=document, finding=going, queued=going.phase == "Queued", pod=None)
             self._write_status(body, run, seen, decision, applied)

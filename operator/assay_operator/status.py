@@ -43,8 +43,7 @@ def status_of(run: Object, seen: Observed, decision: Decision) -> dict[str, Any]
         "runId": run.run_id,
         "queuedTime": run.created,
         **_answered(run, decision),
-        **(_of_document(seen.run, before) if seen.run else {}),
-        **({"attempts": _attempts(seen.run, seen.finding, before)} if seen.run else {}),
+        **(_of_document(seen.run, seen.finding, before) if seen.run else {}),
         **_pod(run, seen),
     }
     failure = _failure(seen)
@@ -143,13 +142,12 @@ def _failure_body(failure: Failure, seen: Observed) -> dict[str, Any]:
 
 def _answered(run: Object, decision: Decision) -> dict[str, Any]:
     """A resume is answered by the attempt it begins, or by a no; a lower nonce is answered by silence.
-    What the object was created with is no request: a re-created one begins anew, and is not resumed for it."""
+
+    What the object was created with is no request: a re-created one begins anew, and is not resumed for it.
+    """
     new = "observedResumeNonce" not in run.status
-    if (
-        not new
-        and not isinstance(decision, Refuse)
-        and not (isinstance(decision, Launch) and decision.trigger == "resume")
-    ):
+    resumed = isinstance(decision, Launch) and decision.trigger == "resume"
+    if not (new or resumed or isinstance(decision, Refuse)):
         return {}
     token = run.resume_token
     return {
@@ -158,7 +156,9 @@ def _answered(run: Object, decision: Decision) -> dict[str, Any]:
     }
 
 
-def _of_document(document: DiscoveryRun, before: Mapping[str, Any]) -> dict[str, Any]:
+def _of_document(
+    document: DiscoveryRun, finding: Finding | None, before: Mapping[str, Any]
+) -> dict[str, Any]:
     """Progress and usage, mirrored from the run document; the step last seen, where the end has set it back."""
     over = document.status is RunStatus.COMPLETED
     step = int((before.get("progress") or {}).get("step") or 0) if over else document.last_checkpoint_step
@@ -186,6 +186,7 @@ def _of_document(document: DiscoveryRun, before: Mapping[str, Any]) -> dict[str,
             "costUSD": sum(part.cost_usd or 0.0 for part in document.usage),
             "rows": document.rows_read,
         },
+        "attempts": _attempts(document, finding, before),
     }
     return {name: value for name, value in mirrored.items() if value is not None}
 

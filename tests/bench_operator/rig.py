@@ -60,13 +60,6 @@ class OperatorProcess:
         [line] = [line for line in status.splitlines() if line.startswith("VmHWM")]
         return int(line.split()[1]) / 1024
 
-    def metric(self, name: str) -> float:
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=5) as answer:
-            lines = answer.read().decode().splitlines()
-        return sum(
-            float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name
-        )
-
 
 @contextmanager
 def operator(kubeconfig: str) -> Iterator[OperatorProcess]:
